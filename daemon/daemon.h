@@ -305,8 +305,6 @@ void cn_client_hand_out(struct cn_client *c, uint32_t tag, int fd);
 /* Finds out how much memory there is. */
 void cn_quota_open(struct cn_daemon *d);
 void cn_quota_close(struct cn_daemon *d);
-/* The key of the configuration. */
-const char *cn_quota_key(enum cn_quota q);
 /* The limit of every user but root. */
 uint64_t cn_quota_limit(const struct cn_daemon *d, enum cn_quota q);
 /* Whether a user who has `used` of something may have n more: COLLNET_OK, or COLLNET_ELIMIT. */
@@ -364,7 +362,7 @@ void cn_client_release_all(struct cn_client *c);
 void cn_report_stats(struct cn_client *c, const struct cn_msg_stats *m);
 void cn_report_nodes(struct cn_client *c, const struct cn_msg_table *m);
 void cn_report_jobs(struct cn_client *c, const struct cn_msg_table *m);
-void cn_report_alive(struct cn_client *c, const struct cn_msg_ping *m);
+void cn_report_alive(struct cn_client *c, const struct cn_msg_head *m);
 
 /* ---- blocks.c ------------------------------------------------------------------------- */
 

@@ -33,11 +33,6 @@ static const struct {
 	[CN_QUOTA_MEMORY] = { "bytes of shared memory", "max-memory", 0 },
 };
 
-const char *cn_quota_key(enum cn_quota q)
-{
-	return kinds[q].key;
-}
-
 uint64_t cn_quota_limit(const struct cn_daemon *d, enum cn_quota q)
 {
 	if (d->config.limits[q] != 0) {

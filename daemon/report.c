@@ -61,9 +61,9 @@ void cn_report_jobs(struct cn_client *c, const struct cn_msg_table *m)
 	cn_client_send(c, &a, sizeof(a));
 }
 
-void cn_report_alive(struct cn_client *c, const struct cn_msg_ping *m)
+void cn_report_alive(struct cn_client *c, const struct cn_msg_head *m)
 {
-	const struct cn_msg_ping a = { .head = { .type = CN_MSG_PONG, .tag = m->head.tag } };
+	const struct cn_msg_head a = { .type = CN_MSG_PONG, .tag = m->tag };
 
 	cn_client_send(c, &a, sizeof(a));
 }

@@ -590,7 +590,7 @@ bool cn_client_request(struct cn_client *c, const union cn_msg *m)
 		cn_report_jobs(c, &m->table);
 		return true;
 	case CN_MSG_PING:
-		cn_report_alive(c, &m->ping);
+		cn_report_alive(c, &m->head);
 		return true;
 	case CN_MSG_DOORBELL:
 		return true; /* the ring is served before any message */

@@ -162,7 +162,7 @@ void cn_rings_awake(struct cn_daemon *d)
 /* The futex is in the daemon's own mapping of the ring, which the client cannot take away. */
 static void wake(struct cn_client *c)
 {
-	static const struct cn_msg_doorbell event = { .head = { .type = CN_MSG_EVENT } };
+	static const struct cn_msg_head event = { .type = CN_MSG_EVENT };
 
 	switch (cn_shm_ring_wake(&c->completions)) {
 	case CN_SHM_RING_AWAKE:

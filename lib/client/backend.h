@@ -206,7 +206,7 @@ struct cn_backend {
 	/* With a split, of which the job is t's. Its color less than 0: there is nothing to leave.
 	 */
 	int (*join)(struct collnet_team *t, const struct cn_origin *from, struct collnet_request *r,
-		    uint32_t timeout_ms, struct cn_err *err);
+		    struct cn_err *err);
 	/* Fills in t->rank, t->ranks, t->nodes, t->run and t->names of a team that is ready, as far
 	 * as they are not known yet. */
 	int (*ranks)(struct collnet_team *t, struct cn_err *err);
@@ -214,7 +214,7 @@ struct cn_backend {
 	void (*leave)(struct collnet_team *t);
 	/* Of a persistent request only its preparation, which is done at once. */
 	int (*coll)(struct collnet_team *t, struct collnet_request *r, const struct cn_coll_args *a,
-		    uint32_t timeout_ms, struct cn_err *err);
+		    struct cn_err *err);
 	/* Starts a persistent request, of a team that exists. */
 	int (*start)(struct collnet_request *r, struct cn_err *err);
 	/* It is needed no more, and not outstanding. */
@@ -225,9 +225,9 @@ struct cn_backend {
 	void (*endpoint_close)(struct collnet_endpoint *e);
 	int (*send)(struct collnet_endpoint *e, struct collnet_request *r,
 		    const struct collnet_address *to, const void *data, uint64_t bytes,
-		    uint32_t timeout_ms, struct cn_err *err);
+		    struct cn_err *err);
 	int (*recv)(struct collnet_endpoint *e, struct collnet_request *r, void *data,
-		    uint64_t capacity, uint32_t timeout_ms, struct cn_err *err);
+		    uint64_t capacity, struct cn_err *err);
 	/* The result of a request goes to where the caller wants it. */
 	void (*collect)(struct collnet_request *r);
 

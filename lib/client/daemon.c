@@ -88,14 +88,14 @@ static void daemon_free(struct collnet *c, uint32_t index, struct cn_piece *piec
 /* ---- teams ---------------------------------------------------------------------------- */
 
 static int daemon_join(struct collnet_team *t, const struct cn_origin *from,
-		       struct collnet_request *r, uint32_t timeout_ms, struct cn_err *err)
+		       struct collnet_request *r, struct cn_err *err)
 {
 	struct cn_msg_join m = {
 		.head = { .type = CN_MSG_JOIN, .tag = r->number },
 		.team = t->number,
 		.rank = t->rank,
 		.ranks = t->ranks,
-		.timeout_ms = timeout_ms,
+		.timeout_ms = r->timeout_ms,
 		.secret = t->secret,
 	};
 	int rc = cn_rings_open(t->c, err);
@@ -226,7 +226,7 @@ static bool can_be_buffered(const struct collnet_request *r, const struct cn_col
 }
 
 static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
-		       const struct cn_coll_args *a, uint32_t timeout_ms, struct cn_err *err)
+		       const struct cn_coll_args *a, struct cn_err *err)
 {
 	struct cn_daemon_side *d = t->c->impl;
 	const struct cn_call call = cn_coll_shape(t, a);
@@ -251,7 +251,7 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 		.permutation = a->permutation,
 		.contention_aware = a->contention_aware,
 		.window = a->window,
-		.timeout_ms = timeout_ms,
+		.timeout_ms = r->timeout_ms,
 		.root = a->root,
 		.element = a->element,
 		.function = a->function,
@@ -355,7 +355,7 @@ static void daemon_endpoint_close(struct collnet_endpoint *e)
 
 static int daemon_send(struct collnet_endpoint *e, struct collnet_request *r,
 		       const struct collnet_address *to, const void *data, uint64_t bytes,
-		       uint32_t timeout_ms, struct cn_err *err)
+		       struct cn_err *err)
 {
 	struct cn_staging mem = { .in = data, .in_len = bytes };
 	struct cn_msg_send m = {
@@ -363,7 +363,7 @@ static int daemon_send(struct collnet_endpoint *e, struct collnet_request *r,
 		.endpoint = e->number,
 		.to = to->endpoint,
 		.bytes = bytes,
-		.timeout_ms = timeout_ms,
+		.timeout_ms = r->timeout_ms,
 	};
 	int rc = cn_staging_place(r, &mem, err);
 
@@ -376,13 +376,13 @@ static int daemon_send(struct collnet_endpoint *e, struct collnet_request *r,
 }
 
 static int daemon_recv(struct collnet_endpoint *e, struct collnet_request *r, void *data,
-		       uint64_t capacity, uint32_t timeout_ms, struct cn_err *err)
+		       uint64_t capacity, struct cn_err *err)
 {
 	struct cn_staging mem = { .out = data, .out_len = capacity };
 	struct cn_msg_recv m = {
 		.head = { .type = CN_MSG_RECV, .tag = r->number },
 		.endpoint = e->number,
-		.timeout_ms = timeout_ms,
+		.timeout_ms = r->timeout_ms,
 		.capacity = capacity,
 	};
 	int rc = cn_staging_place(r, &mem, err);

@@ -371,9 +371,8 @@ static void direct_free(struct collnet *c, uint32_t index, struct cn_piece *piec
 }
 
 static int direct_join(struct collnet_team *t, const struct cn_origin *from,
-		       struct collnet_request *r, uint32_t timeout_ms, struct cn_err *err)
+		       struct collnet_request *r, struct cn_err *err)
 {
-	(void)timeout_ms;
 	r->done.fn = direct_done;
 	if (from->split != NULL) {
 		return cn_team_split(from->parent->member, cn_now(), from->split, r->deadline,
@@ -457,13 +456,12 @@ static void copy_swapped(const struct collnet_request *r, uint32_t ranks)
 }
 
 static int direct_coll(struct collnet_team *t, struct collnet_request *r,
-		       const struct cn_coll_args *args, uint32_t timeout_ms, struct cn_err *err)
+		       const struct cn_coll_args *args, struct cn_err *err)
 {
 	const struct cn_call call = cn_coll_shape(t, args);
 	struct cn_coll_args a = *args;
 	int rc = cn_call_swaps(&call, a.send, a.recv) ? place_copy(r, &call, &a, err) : COLLNET_OK;
 
-	(void)timeout_ms;
 	r->done.fn = direct_done;
 	if (rc == COLLNET_OK && cn_op_reduces(a.op)) {
 		rc = reduction_memory(r, &a, &call, err);
@@ -520,18 +518,16 @@ static void direct_endpoint_close(struct collnet_endpoint *e)
 
 static int direct_send(struct collnet_endpoint *e, struct collnet_request *r,
 		       const struct collnet_address *to, const void *data, uint64_t bytes,
-		       uint32_t timeout_ms, struct cn_err *err)
+		       struct cn_err *err)
 {
-	(void)timeout_ms;
 	r->done.fn = direct_done;
 	return cn_endpoint_send(e->ep, cn_now(), to->node, to->endpoint, data, bytes, r->deadline,
 				&r->done, err);
 }
 
 static int direct_recv(struct collnet_endpoint *e, struct collnet_request *r, void *data,
-		       uint64_t capacity, uint32_t timeout_ms, struct cn_err *err)
+		       uint64_t capacity, struct cn_err *err)
 {
-	(void)timeout_ms;
 	r->done.fn = direct_done;
 	return cn_endpoint_recv(e->ep, cn_now(), data, capacity, r->deadline, &r->received,
 				&r->done, err);

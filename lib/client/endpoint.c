@@ -113,7 +113,7 @@ static int post_send(struct collnet_endpoint *e, const struct collnet_address *t
 	if (r == NULL) {
 		return c->err.code;
 	}
-	rc = c->backend->send(e, r, to, data, bytes, timeout_ms, &c->err);
+	rc = c->backend->send(e, r, to, data, bytes, &c->err);
 	if (rc != COLLNET_OK) {
 		cn_request_put(r);
 		return rc;
@@ -144,7 +144,7 @@ static int post_recv(struct collnet_endpoint *e, struct collnet_address *from, v
 	}
 	r->from = from;
 	r->bytes = bytes;
-	rc = c->backend->recv(e, r, data, capacity, timeout_ms, &c->err);
+	rc = c->backend->recv(e, r, data, capacity, &c->err);
 	if (rc != COLLNET_OK) {
 		cn_request_put(r);
 		return rc;

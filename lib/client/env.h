@@ -51,12 +51,6 @@ int cn_place(struct cn_place *out, struct cn_err *err);
 int cn_peers_from(cn_getenv_fn get, void *arg, const char *given, char **out, struct cn_err *err);
 
 /*
- * A job's name: launcher, '-', a, '.', b, without those that are NULL. Characters that names cannot
- * have become '_', and what is too long is cut.
- */
-void cn_job_name(char *out, size_t size, const char *launcher, const char *a, const char *b);
-
-/*
  * Asks the PMI-1 server behind `fd` what it calls the job. False when `fd` is not a socketpair's
  * end, when there is no response within 5 s, or when the name needs `size` bytes or more.
  */

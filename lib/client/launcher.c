@@ -45,7 +45,11 @@ static const struct launcher {
 	  .job = { "SLURM_JOB_ID", "SLURM_STEP_ID" } },
 };
 
-void cn_job_name(char *out, size_t size, const char *launcher, const char *a, const char *b)
+/*
+ * A job's name: launcher, '-', a, '.', b, without those that are NULL. Characters that names cannot
+ * have become '_', and what is too long is cut.
+ */
+static void job_name(char *out, size_t size, const char *launcher, const char *a, const char *b)
 {
 	snprintf(out, size, "%s%s%s%s%s", launcher, a != NULL ? "-" : "", a != NULL ? a : "",
 		 b != NULL ? "." : "", b != NULL ? b : "");
@@ -66,7 +70,7 @@ static void name_job(const struct launcher *l, cn_getenv_fn get, void *arg, stru
 	if (a == NULL && b == NULL) {
 		a = cn_env_value(get, arg, l->job_otherwise);
 	}
-	cn_job_name(place->job, sizeof(place->job), l->name, a, b);
+	job_name(place->job, sizeof(place->job), l->name, a, b);
 	if (a == NULL && fd != NULL) {
 		place->pmi_fd = cn_parse_uint(fd, 0, INT_MAX, &n) ? (int)n : INT_MAX;
 	}
@@ -159,7 +163,7 @@ int cn_place(struct cn_place *out, struct cn_err *err)
 		pthread_mutex_lock(&lock);
 		known = id[0] != '\0' || cn_pmi_job(place.pmi_fd, id, sizeof(id));
 		if (known) {
-			cn_job_name(place.job, sizeof(place.job), "pmi", id, NULL);
+			job_name(place.job, sizeof(place.job), "pmi", id, NULL);
 		}
 		pthread_mutex_unlock(&lock);
 		if (!known) {

@@ -34,7 +34,7 @@ int cn_rings_open(struct collnet *c, struct cn_err *err)
 
 int cn_rings_request(struct collnet *c, const void *m, size_t len, struct cn_err *err)
 {
-	static const struct cn_msg_doorbell doorbell = { .head = { .type = CN_MSG_DOORBELL } };
+	static const struct cn_msg_head doorbell = { .type = CN_MSG_DOORBELL };
 	struct cn_daemon_side *d = c->impl;
 
 	/* There is room for all requests that can be outstanding. */

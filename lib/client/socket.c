@@ -146,7 +146,7 @@ static int receive(struct collnet *c)
 
 bool cn_socket_probe(struct collnet *c, cn_time now)
 {
-	const struct cn_msg_ping m = { .head = { .type = CN_MSG_PING } };
+	const struct cn_msg_head m = { .type = CN_MSG_PING };
 	struct cn_daemon_side *d = c->impl;
 
 	if (d->interval == 0) {

@@ -155,7 +155,7 @@ int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64
 		free_team(t);
 		return c->err.code;
 	}
-	rc = c->backend->join(t, from, r, o->timeout_ms, &c->err);
+	rc = c->backend->join(t, from, r, &c->err);
 	if (rc != COLLNET_OK) {
 		cn_request_put(r);
 		free_team(t);
@@ -385,7 +385,7 @@ static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 	a.recv = cn_call_recv_bytes(&shape) > 0 ? call->recv : NULL;
 	r->reduction.call = reduction;
 	a.deadline = r->deadline;
-	rc = c->backend->coll(t, r, &a, o.timeout_ms, &c->err);
+	rc = c->backend->coll(t, r, &a, &c->err);
 	if (rc != COLLNET_OK) {
 		r->persistent = false;
 		cn_request_put(r);
@@ -439,104 +439,93 @@ int cn_coll_start(collnet_team_t *t, const struct cn_coll_call *call,
 	return cn_leave(t->c, rc);
 }
 
-/* What a public function of blocks of one size was called with. */
-struct call {
-	enum cn_op_kind op;
-	const void *send;
-	void *recv;
-	size_t bytes;
-	uint32_t root;
-};
-
-static struct cn_coll_call coll_call(const struct call *c)
+/* Of blocks of one size. */
+static struct cn_coll_call call(enum cn_op_kind op, const void *send, void *recv, size_t bytes,
+				uint32_t root)
 {
 	return (struct cn_coll_call){
-		.op = c->op, .send = c->send, .recv = c->recv, .bytes = c->bytes, .root = c->root
+		.op = op, .send = send, .recv = recv, .bytes = bytes, .root = root
 	};
 }
 
-static int run_coll(collnet_team_t *t, struct call call, const struct collnet_coll_options *o)
+static int run_coll(collnet_team_t *t, struct cn_coll_call c, const struct collnet_coll_options *o)
 {
-	const struct cn_coll_call c = coll_call(&call);
-
 	return cn_coll_run(t, &c, o);
 }
 
-static int start_coll(collnet_team_t *t, struct call call, const struct collnet_coll_options *o,
-		      collnet_request_t **out)
+static int start_coll(collnet_team_t *t, struct cn_coll_call c,
+		      const struct collnet_coll_options *o, collnet_request_t **out)
 {
-	const struct cn_coll_call c = coll_call(&call);
-
 	return cn_coll_start(t, &c, o, out);
 }
 
 int collnet_alltoall(collnet_team_t *t, const void *send, void *recv, size_t bytes,
 		     const struct collnet_coll_options *o)
 {
-	return run_coll(t, (struct call){ CN_OP_ALLTOALL, send, recv, bytes, 0 }, o);
+	return run_coll(t, call(CN_OP_ALLTOALL, send, recv, bytes, 0), o);
 }
 
 int collnet_ialltoall(collnet_team_t *t, const void *send, void *recv, size_t bytes,
 		      const struct collnet_coll_options *o, collnet_request_t **out)
 {
-	return start_coll(t, (struct call){ CN_OP_ALLTOALL, send, recv, bytes, 0 }, o, out);
+	return start_coll(t, call(CN_OP_ALLTOALL, send, recv, bytes, 0), o, out);
 }
 
 int collnet_allgather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
 		      const struct collnet_coll_options *o)
 {
-	return run_coll(t, (struct call){ CN_OP_ALLGATHER, send, recv, bytes, 0 }, o);
+	return run_coll(t, call(CN_OP_ALLGATHER, send, recv, bytes, 0), o);
 }
 
 int collnet_iallgather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
 		       const struct collnet_coll_options *o, collnet_request_t **out)
 {
-	return start_coll(t, (struct call){ CN_OP_ALLGATHER, send, recv, bytes, 0 }, o, out);
+	return start_coll(t, call(CN_OP_ALLGATHER, send, recv, bytes, 0), o, out);
 }
 
 int collnet_bcast(collnet_team_t *t, void *buffer, size_t bytes, uint32_t root,
 		  const struct collnet_coll_options *o)
 {
-	return run_coll(t, (struct call){ CN_OP_BCAST, buffer, buffer, bytes, root }, o);
+	return run_coll(t, call(CN_OP_BCAST, buffer, buffer, bytes, root), o);
 }
 
 int collnet_ibcast(collnet_team_t *t, void *buffer, size_t bytes, uint32_t root,
 		   const struct collnet_coll_options *o, collnet_request_t **out)
 {
-	return start_coll(t, (struct call){ CN_OP_BCAST, buffer, buffer, bytes, root }, o, out);
+	return start_coll(t, call(CN_OP_BCAST, buffer, buffer, bytes, root), o, out);
 }
 
 int collnet_scatter(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
 		    const struct collnet_coll_options *o)
 {
-	return run_coll(t, (struct call){ CN_OP_SCATTER, send, recv, bytes, root }, o);
+	return run_coll(t, call(CN_OP_SCATTER, send, recv, bytes, root), o);
 }
 
 int collnet_iscatter(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
 		     const struct collnet_coll_options *o, collnet_request_t **out)
 {
-	return start_coll(t, (struct call){ CN_OP_SCATTER, send, recv, bytes, root }, o, out);
+	return start_coll(t, call(CN_OP_SCATTER, send, recv, bytes, root), o, out);
 }
 
 int collnet_gather(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
 		   const struct collnet_coll_options *o)
 {
-	return run_coll(t, (struct call){ CN_OP_GATHER, send, recv, bytes, root }, o);
+	return run_coll(t, call(CN_OP_GATHER, send, recv, bytes, root), o);
 }
 
 int collnet_igather(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
 		    const struct collnet_coll_options *o, collnet_request_t **out)
 {
-	return start_coll(t, (struct call){ CN_OP_GATHER, send, recv, bytes, root }, o, out);
+	return start_coll(t, call(CN_OP_GATHER, send, recv, bytes, root), o, out);
 }
 
 int collnet_barrier(collnet_team_t *t, const struct collnet_coll_options *o)
 {
-	return run_coll(t, (struct call){ CN_OP_BARRIER, NULL, NULL, 0, 0 }, o);
+	return run_coll(t, call(CN_OP_BARRIER, NULL, NULL, 0, 0), o);
 }
 
 int collnet_ibarrier(collnet_team_t *t, const struct collnet_coll_options *o,
 		     collnet_request_t **out)
 {
-	return start_coll(t, (struct call){ CN_OP_BARRIER, NULL, NULL, 0, 0 }, o, out);
+	return start_coll(t, call(CN_OP_BARRIER, NULL, NULL, 0, 0), o, out);
 }

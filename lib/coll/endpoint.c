@@ -123,7 +123,7 @@ int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint64_t payer, uint16
 		     struct cn_endpoint **out, struct cn_err *err)
 {
 	struct cn_endpoints *s = e->endpoints;
-	uint32_t most = e->config.max_endpoints != 0 ? e->config.max_endpoints : 1024;
+	uint32_t most = e->config.max_endpoints;
 	struct cn_endpoint *ep;
 
 	if (e->closing) {

@@ -529,7 +529,7 @@ void cn_engine_nodes(struct cn_engine *e, cn_time now, size_t first, struct coll
 		memcpy(out[0].name, c->name, sizeof(c->name));
 		memcpy(out[0].mac, c->mac, 6);
 		out[0].mtu = c->mtu;
-		out[0].wire_version = cn_node_wire_version();
+		out[0].wire_version = CN_WIRE_VERSION;
 		out[0].alive = out[0].self = 1;
 	}
 	for (uint32_t k = 0; k < n; k++) {

@@ -131,7 +131,8 @@ void cn_op_unexpect(struct cn_op *op, uint32_t k)
 	s->expected = false;
 }
 
-void cn_op_finish(struct cn_op *op, int status, const char *text)
+/* Every rank of this node is called back. The operation is free afterwards. */
+static void finish(struct cn_op *op, int status, const char *text)
 {
 	struct cn_team *t = op->team;
 	uint32_t n = cn_op_locals(t);
@@ -171,7 +172,7 @@ void cn_op_abort(struct cn_op *op, int status, const char *text)
 	if (op->state == OP_RUNNING) {
 		cn_node_abandon(op->team->transport->node, &op->source);
 	}
-	cn_op_finish(op, status, text);
+	finish(op, status, text);
 }
 
 uint32_t cn_op_copied_max(const struct cn_op *op)
@@ -192,7 +193,7 @@ void cn_op_try_finish(struct cn_op *op)
 		return;
 	}
 	op->team->operations++;
-	cn_op_finish(op, COLLNET_OK, "");
+	finish(op, COLLNET_OK, "");
 }
 
 /* ---- progress ------------------------------------------------------------------------- */

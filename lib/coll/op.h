@@ -187,8 +187,6 @@ uint8_t *cn_op_address(const struct cn_op *op, const struct cn_span *s);
  * overtake those before them, and meet at ports where these still stand.
  */
 uint64_t cn_op_frame_bytes(struct cn_op *op, uint64_t len);
-/* Every rank of this node is called back. The operation is free afterwards. */
-void cn_op_finish(struct cn_op *op, int status, const char *text);
 void cn_op_abort(struct cn_op *op, int status, const char *text);
 /* Frames that are copied at the end, so that it need not wait for their acknowledgements: more than
  * a super-frame, which takes less time to copy than to be acknowledged. */

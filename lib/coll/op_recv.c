@@ -13,6 +13,8 @@
 #include "coll/stream.h"
 #include "proto/wire.h"
 
+_Static_assert(offsetof(struct cn_unexpected, data) <= CN_WIRE_HEADER, "room in a buffer");
+
 static const char other_sizes[] = "other sizes";
 
 /* The calls of the two nodes do not match. */

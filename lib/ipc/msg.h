@@ -313,17 +313,10 @@ struct cn_msg_table {
 };
 
 /*
- * PING probes whether the daemon runs, when a program has waited for a while; -> PONG. The library
- * has one of them outstanding at most.
+ * Messages that are a head alone. PING probes whether the daemon runs, when a program has waited
+ * for a while; -> PONG. The library has one of them outstanding at most. DOORBELL: there are
+ * requests in the ring. EVENT: there are completions. Neither has a response.
  */
-struct cn_msg_ping {
-	struct cn_msg_head head;
-};
-
-/* DOORBELL: there are requests in the ring. EVENT: there are completions. No response. */
-struct cn_msg_doorbell {
-	struct cn_msg_head head;
-};
 
 struct cn_msg_welcome {
 	struct cn_msg_head head;
@@ -428,8 +421,6 @@ union cn_msg {
 	struct cn_msg_recv recv;
 	struct cn_msg_stats stats;
 	struct cn_msg_table table;
-	struct cn_msg_ping ping;
-	struct cn_msg_doorbell doorbell;
 	struct cn_msg_combined combined;
 	struct cn_msg_start start;
 	struct cn_msg_release release;

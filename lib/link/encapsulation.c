@@ -8,8 +8,6 @@
 #define IP	    CN_ETH_HEADER
 #define IP_HEADER   20
 #define L4	    CN_CHECKSUM_START /* the UDP or TCP header */
-#define UDP_HEADER  8
-#define TCP_HEADER  20
 #define ETHERTYPE   0x0800
 #define UDP	    17
 #define TCP	    6

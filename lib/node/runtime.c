@@ -13,17 +13,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "coll/join.h"
 #include "link/interface.h"
 #include "topo/topo.h"
 #include "util/clock.h"
 
-#define MTU_MAX 65000u
-#define TEAMS	4096u /* of all users; four times as many as one of them may have */
 /* By probes, others find that large frames do not get here, after half a second (proto/path_mtu.c):
  * the reason is to be there before. Asking is one ioctl(). */
 #define MTU_EVERY (100 * CN_MS)
 
-int cn_host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err)
+/* The host name as a node name. */
+static int host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err)
 {
 	char name[256];
 
@@ -97,7 +97,7 @@ static int make_engine(const struct cn_runtime_config *config, struct cn_runtime
 	ec.node.cluster = config->cluster;
 	ec.node.encapsulation = cn_link_is_udp(config->link) ? CN_ENCAPSULATION_UDP
 							     : config->encapsulation;
-	ec.node.mtu = s->link->mtu < MTU_MAX ? s->link->mtu : MTU_MAX;
+	ec.node.mtu = s->link->mtu;
 	snprintf(ec.node.name, sizeof(ec.node.name), "%s", s->node);
 	ec.node.goodbyes = config->goodbyes;
 	if (config->peer_timeout != 0) {
@@ -110,7 +110,7 @@ static int make_engine(const struct cn_runtime_config *config, struct cn_runtime
 	ec.topo = s->topo;
 	ec.rate = s->link->rate;
 	ec.window = config->window;
-	ec.max_teams = TEAMS;
+	ec.max_teams = CN_TEAMS_MAX;
 	ec.max_schedules = config->max_schedules;
 	rc = new_identity(&ec.node, err);
 	if (rc == COLLNET_OK) {
@@ -129,7 +129,7 @@ int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime
 
 	memset(s, 0, sizeof(*s));
 	if (config->node == NULL) {
-		rc = cn_host_name(s->node, err);
+		rc = host_name(s->node, err);
 	} else if (!cn_valid_name(config->node)) {
 		rc = cn_fail(
 			err, COLLNET_EINVAL,
@@ -220,7 +220,8 @@ bool cn_runtime_drain(struct cn_runtime *s, cn_time until)
 	}
 }
 
-bool cn_runtime_flush(struct cn_runtime *s, cn_time until)
+/* Sends what is queued, at most until `until`. True: the queue is empty. */
+static bool flush(struct cn_runtime *s, cn_time until)
 {
 	for (;;) {
 		cn_time now = cn_now();
@@ -331,7 +332,7 @@ void cn_runtime_detach(struct cn_runtime *s, cn_time linger)
 		cn_time now = cn_now();
 
 		cn_engine_shutdown(engine, now);
-		cn_runtime_flush(s, now + linger);
+		flush(s, now + linger);
 		s->poller = NULL;
 		cn_poller_free(poller);
 	}
@@ -372,7 +373,11 @@ void cn_runtime_close(struct cn_runtime *s, cn_time linger)
 	memset(s, 0, sizeof(*s));
 }
 
-void cn_usage(uint64_t *cpu_ns, uint64_t *rss_bytes)
+/*
+ * Processor time of this process, and its resident memory without the clients' buffers (shared
+ * memory is its owner's).
+ */
+static void usage(uint64_t *cpu_ns, uint64_t *rss_bytes)
 {
 	static const char field[] = "RssShmem:";
 	unsigned long long size = 0, resident = 0, shared_kib = 0;
@@ -417,7 +422,7 @@ void cn_runtime_stats(struct cn_runtime *s, struct collnet_stats *out, bool rese
 	out->ring_drops = counters.ring_drops;
 	out->send_full = counters.send_full;
 	out->send_errors = counters.send_errors;
-	cn_usage(&out->cpu_ns, &out->rss_bytes);
+	usage(&out->cpu_ns, &out->rss_bytes);
 	snprintf(out->interface, sizeof(out->interface), "%s", s->link->interface);
 	snprintf(out->link, sizeof(out->link), "%s", s->link->ops->name);
 	snprintf(out->encapsulation, sizeof(out->encapsulation), "%s",

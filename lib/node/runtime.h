@@ -78,8 +78,6 @@ void cn_runtime_forked(struct cn_runtime *s);
  * acknowledgement left to send, at most until `until`. True: this state was reached.
  */
 bool cn_runtime_drain(struct cn_runtime *s, cn_time until);
-/* Sends what is queued, at most until `until`. True: the queue is empty. */
-bool cn_runtime_flush(struct cn_runtime *s, cn_time until);
 /*
  * For a program, after a poll that returned `work`. COLLNET_EIFACE: the interface is gone, or its
  * MTU was lowered, of which the other nodes have been notified. Asks the kernel at most ten times
@@ -88,15 +86,5 @@ bool cn_runtime_flush(struct cn_runtime *s, cn_time until);
 int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err *err);
 /* The engine's counters and those of the link and the process. */
 void cn_runtime_stats(struct cn_runtime *s, struct collnet_stats *out, bool reset_peak);
-
-/* ---- parts --------------------------------------------------------------------------- */
-
-/* The host name as a node name. */
-int cn_host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err);
-/*
- * Processor time of this process, and its resident memory without the clients' buffers (shared
- * memory is its owner's).
- */
-void cn_usage(uint64_t *cpu_ns, uint64_t *rss_bytes);
 
 #endif

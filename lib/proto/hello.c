@@ -64,7 +64,8 @@ static void send_later(struct cn_peer *p, cn_time at, uint8_t flags, uint64_t ec
 	}
 }
 
-void cn_hello_send(struct cn_peer *p, enum cn_hello_why why, uint8_t flags, uint64_t echo)
+/* Sends a unicast hello with these flags, now or when the limit allows it. */
+static void send_hello(struct cn_peer *p, enum cn_hello_why why, uint8_t flags, uint64_t echo)
 {
 	struct cn_node *n = p->node;
 
@@ -86,7 +87,7 @@ static void send_with_jitter(struct cn_peer *p, uint8_t flags)
 	cn_time wait = cn_node_jitter(p->node, p->mac);
 
 	if (wait == 0) {
-		cn_hello_send(p, CN_HELLO_BEGIN, flags, p->nonce_in);
+		send_hello(p, CN_HELLO_BEGIN, flags, p->nonce_in);
 	} else if (!p->hello.due) {
 		send_later(p, p->node->now + wait, flags, p->nonce_in);
 	}
@@ -110,9 +111,9 @@ void cn_hello_stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p)
 	if (p == NULL) {
 		cn_unvalidated_reply(n, mac, CN_HELLO_BEGIN, 0, 0);
 	} else if (p->state == CN_PEER_UP) {
-		cn_hello_send(p, CN_HELLO_BEGIN, CN_FLAG_ACKREQ, p->nonce_in);
+		send_hello(p, CN_HELLO_BEGIN, CN_FLAG_ACKREQ, p->nonce_in);
 	} else {
-		cn_hello_send(p, CN_HELLO_BEGIN, CN_FLAG_SOLICIT, p->nonce_in);
+		send_hello(p, CN_HELLO_BEGIN, CN_FLAG_SOLICIT, p->nonce_in);
 	}
 }
 
@@ -175,7 +176,7 @@ static void establish(struct cn_peer *p, const struct contents *s)
 	check_mtu(p);
 	cn_peer_up(p);
 	if ((s->flags & (CN_FLAG_SOLICIT | CN_FLAG_ACKREQ)) != 0) {
-		cn_hello_send(p, CN_HELLO_PROOF, 0, s->nonce);
+		send_hello(p, CN_HELLO_PROOF, 0, s->nonce);
 	}
 }
 
@@ -187,12 +188,12 @@ static void take_validated(struct cn_peer *p, const struct contents *s)
 		establish(p, s);
 	} else if (s->body.epoch == p->epoch && s->nonce == p->nonce_in) {
 		if ((s->flags & (CN_FLAG_SOLICIT | CN_FLAG_ACKREQ)) != 0) {
-			cn_hello_send(p, CN_HELLO_REPLY, 0, s->nonce);
+			send_hello(p, CN_HELLO_REPLY, 0, s->nonce);
 		}
 	} else {
 		cn_peer_down(p, s->body.epoch != p->epoch ? CN_PEER_RESTARTED : CN_PEER_RESET);
 		p->nonce_in = s->nonce;
-		cn_hello_send(p, CN_HELLO_PROOF, CN_FLAG_SOLICIT, s->nonce);
+		send_hello(p, CN_HELLO_PROOF, CN_FLAG_SOLICIT, s->nonce);
 	}
 }
 
@@ -201,15 +202,15 @@ static void take_claim(struct cn_peer *p, const struct contents *s)
 {
 	if (p->state != CN_PEER_UP) {
 		p->nonce_in = is_taken(p->node, s->body.name) ? 0 : s->nonce;
-		cn_hello_send(p, CN_HELLO_REPLY, CN_FLAG_SOLICIT, p->nonce_in);
+		send_hello(p, CN_HELLO_REPLY, CN_FLAG_SOLICIT, p->nonce_in);
 	} else if (s->body.epoch == p->epoch && s->nonce == p->nonce_in) {
-		cn_hello_send(p, CN_HELLO_REPLY, 0, s->nonce);
+		send_hello(p, CN_HELLO_REPLY, 0, s->nonce);
 	} else {
 		/* A challenge is answered with its nonce. Other claims are not: a node that
 		 * restarted would establish a session that ends with our next hello. */
 		p->node->counters.stale_frames++;
-		cn_hello_send(p, CN_HELLO_REPLY, CN_FLAG_ACKREQ,
-			      (s->flags & CN_FLAG_ACKREQ) != 0 ? s->nonce : p->nonce_in);
+		send_hello(p, CN_HELLO_REPLY, CN_FLAG_ACKREQ,
+			   (s->flags & CN_FLAG_ACKREQ) != 0 ? s->nonce : p->nonce_in);
 	}
 }
 

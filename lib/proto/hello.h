@@ -32,8 +32,6 @@ struct cn_hello_state {
 
 void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
 		   const uint8_t *body);
-/* Sends a unicast hello with these flags, now or when the limit allows it. */
-void cn_hello_send(struct cn_peer *p, enum cn_hello_why why, uint8_t flags, uint64_t echo);
 /* hello.later_at has come. */
 void cn_hello_later(struct cn_peer *p);
 /* A frame of no session came from this address. p: its peer, or NULL. */

@@ -172,7 +172,7 @@ void cn_liveness_reset(struct cn_peer *p)
 #define SILENT_ROUNDS  4u /* without an answer, where frames are lost; fewer where none is */
 
 /* Up to `most`, by chance. */
-cn_time cn_peer_random(const struct cn_peer *p, cn_time most)
+static cn_time random_time(const struct cn_peer *p, cn_time most)
 {
 	return cn_mix64(p->node->config.epoch + p->node->now + p->index) % (most + 1);
 }
@@ -187,7 +187,7 @@ static void probe_others(struct cn_node *n, struct cn_peer *p)
 
 		if (q->state == CN_PEER_UP && q->live.ask_at == CN_NEVER &&
 		    n->now >= q->live.asked_at + n->config.dead_after / 10) {
-			q->live.ask_at = n->now + cn_peer_random(q, n->config.dead_after / 20);
+			q->live.ask_at = n->now + random_time(q, n->config.dead_after / 20);
 			cn_peer_reschedule(q);
 		}
 	}
@@ -220,7 +220,7 @@ bool cn_peer_is_silent(const struct cn_peer *p)
 
 cn_time cn_peer_jitter(const struct cn_peer *p, cn_time wait)
 {
-	return wait - wait / 4 + cn_peer_random(p, wait / 2);
+	return wait - wait / 4 + random_time(p, wait / 2);
 }
 
 /* How many times dead_after a session may be silent while its node is heard by another one. */

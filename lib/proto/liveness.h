@@ -45,8 +45,6 @@ uint32_t cn_node_min_tries(const struct cn_node *n);
 uint32_t cn_peer_min_tries(const struct cn_peer *p);
 /* A frame to the peer was acknowledged, lost: after a retransmission. */
 void cn_liveness_note_loss(struct cn_peer *p, bool lost);
-/* Up to `most`, by chance. */
-cn_time cn_peer_random(const struct cn_peer *p, cn_time most);
 /*
  * A wait until the next probe, up to a quarter shorter or longer. Where a schedule waits, all nodes
  * begin to probe at one moment: without jitter their probes and the answers meet in the same short

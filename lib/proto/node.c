@@ -353,11 +353,6 @@ struct cn_peer *cn_node_find(const struct cn_node *n, const char *name)
 	return NULL;
 }
 
-uint32_t cn_node_wire_version(void)
-{
-	return CN_WIRE_VERSION;
-}
-
 struct cn_window *cn_node_window(struct cn_node *n)
 {
 	return n->window;

@@ -198,9 +198,8 @@ void cn_node_abandon(struct cn_node *n, void *token);
  * MTU, which the interface has now: what follows them would wait for them. */
 void cn_node_abandon_longer(struct cn_node *n, uint32_t mtu);
 
-/* Buffers of the node's pool: a frame's payload, and CN_BUFFER_HEAD bytes before it for their user.
- * NULL: none. */
-#define CN_BUFFER_HEAD 24
+/* Buffers of the node's pool, of the MTU: a frame's payload, and CN_WIRE_HEADER bytes before it for
+ * their user. NULL: none. */
 void *cn_node_buffer_get(struct cn_node *n);
 void cn_node_buffer_put(struct cn_node *n, void *buffer);
 
@@ -208,7 +207,6 @@ void cn_node_buffer_put(struct cn_node *n, void *buffer);
 uint32_t cn_node_peers(const struct cn_node *n);
 struct cn_peer *cn_node_peer(struct cn_node *n, uint32_t index);
 struct cn_peer *cn_node_find(const struct cn_node *n, const char *name); /* established ones */
-uint32_t cn_node_wire_version(void);					 /* this transport's */
 
 struct cn_window *cn_node_window(struct cn_node *n); /* the global window of all ports */
 /* Adds the transport's counters; mtu, nodes and the window are set. */

@@ -33,7 +33,7 @@ void cn_sender_free(struct cn_peer *p)
 	cn_rtx_free(&p->tx.queue, &p->node->rings);
 }
 
-cn_time cn_sender_rto(const struct cn_peer *p)
+static cn_time current_rto(const struct cn_peer *p)
 {
 	const struct cn_node_config *c = &p->node->config;
 	cn_time t = cn_rtt_timeout(&p->tx.rtt, c->rto_first, c->rto_min,
@@ -83,7 +83,7 @@ uint32_t cn_sender_push(struct cn_peer *p, const struct cn_tx *tx, bool owned)
 	}
 	cn_interarrival_note(&t->arrivals, n->now, n->config.dead_after / 6);
 	if (t->rto_at == CN_NEVER) {
-		t->rto_at = n->now + cn_sender_rto(p);
+		t->rto_at = n->now + current_rto(p);
 	}
 	t->queue.next++;
 	p->data_sent++;
@@ -149,7 +149,7 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 	t->una_answered = false;
 	t->rnr_until = t->rnr_wait = 0;
 	cn_cc_acked(&t->cc, acked, ack, in_flight, p->node->config.window);
-	t->rto_at = q->una == q->end ? CN_NEVER : p->node->now + cn_sender_rto(p);
+	t->rto_at = q->una == q->end ? CN_NEVER : p->node->now + current_rto(p);
 	if (q->una == q->end) {
 		cn_rtx_trim(q, &p->node->rings);
 	}
@@ -195,7 +195,7 @@ void cn_sender_nak(struct cn_peer *p, uint32_t sack)
 	cn_cc_loss(&t->cc, t->queue.una, t->queue.end);
 	go_back(p, sack);
 	cn_peer_ready(p);
-	t->rto_at = p->node->now + cn_sender_rto(p);
+	t->rto_at = p->node->now + current_rto(p);
 	cn_peer_reschedule(p);
 }
 
@@ -263,7 +263,7 @@ void cn_sender_timeout(struct cn_peer *p)
 	}
 	go_back(p, 0);
 	cn_peer_ready(p);
-	rto = cn_sender_rto(p);
+	rto = current_rto(p);
 	t->rto_at = p->node->now + rto - jitter(p, rto);
 }
 

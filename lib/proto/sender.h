@@ -63,6 +63,5 @@ void cn_sender_advance(struct cn_peer *p);
 bool cn_sender_is_open(const struct cn_peer *p);
 /* The session ends: gives every token back. */
 void cn_sender_drop_all(struct cn_peer *p);
-cn_time cn_sender_rto(const struct cn_peer *p);
 
 #endif

@@ -395,9 +395,6 @@ void glue_release_team(struct glue_call *k);
 /* Prints a line about a communicator if the level of verbosity is that high. */
 void glue_explain(const struct glue_comm *c, MPI_Comm comm, int level, const char *text);
 
-/* How the operation runs. */
-struct collnet_coll_options glue_options(const struct glue_call *k);
-
 /* Nanoseconds of a monotonic clock. */
 int64_t glue_now(void);
 

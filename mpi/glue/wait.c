@@ -31,7 +31,9 @@
 /* Persistent operations, which count from their preparation to their end, leave room for others. */
 #define RESERVED_MAX (ALL_OUTSTANDING_MAX / 2)
 
-struct collnet_coll_options glue_options(const struct glue_call *k)
+/* How the operation runs. */
+
+static struct collnet_coll_options glue_options(const struct glue_call *k)
 {
 	struct collnet_coll_options o;
 

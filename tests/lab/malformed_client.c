@@ -335,7 +335,7 @@ static void noise_in_rings(void)
 	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION },
 					 .region = CN_MSG_RINGS,
 					 .bytes = (CN_MSG_RINGS_BYTES + 4095) / 4096 * 4096 };
-	const struct cn_msg_doorbell doorbell = { .head = { .type = CN_MSG_DOORBELL } };
+	const struct cn_msg_head doorbell = { .type = CN_MSG_DOORBELL };
 	int fd = greet();
 	void *p = map_region(fd, &m);
 

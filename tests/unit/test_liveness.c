@@ -14,25 +14,10 @@
 
 #define SEED 4242u
 
-static struct pair *up(uint32_t nodes)
-{
-	struct pair *p = pair_new(nodes, SEED, NULL);
-
-	if (!pair_run_up(p, 2000 * CN_MS)) {
-		fail_msg("seed %u: not up", SEED);
-	}
-	return p;
-}
-
-static void expect(struct pair *p, uint32_t at, uint32_t of)
-{
-	cn_peer_expect(p->nodes[at].node, p->now, pair_peer(p, at, of), 1);
-}
-
 /* A silent peer that nothing waits for costs nothing and does not go down. */
 static void liveness__silent_and_not_needed(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
 	pair_stop(p, 1);
@@ -47,11 +32,11 @@ static void liveness__silent_and_expected(void **state)
 {
 	(void)state;
 	for (uint32_t k = 0; k < 30; k++) {
-		struct pair *p = up(2);
+		struct pair *p = pair_up(2, SEED);
 		cn_time t;
 
 		pair_run(p, k * 37 * CN_MS);
-		expect(p, 0, 1);
+		pair_expect(p, 0, 1);
 		pair_run(p, k * 113 * CN_MS);
 		assert_int_equal(p->nodes[0].downs, 0);
 		pair_stop(p, 1);
@@ -71,7 +56,7 @@ static void liveness__short_waits(void **state)
 
 	(void)state;
 	for (uint32_t k = 0; k < 2 * 4 * 3; k++) {
-		struct pair *p = up(2);
+		struct pair *p = pair_up(2, SEED);
 		struct cn_peer *b = pair_peer(p, 0, 1);
 		cn_time from = p->now, silent;
 
@@ -107,7 +92,7 @@ static struct cn_peer *short_wait(struct pair *p)
  * paused, and waits then: the peer has as long as otherwise. */
 static void liveness__pauses(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 	struct cn_peer *b = short_wait(p);
 	cn_time from;
 
@@ -121,7 +106,7 @@ static void liveness__pauses(void **state)
 	pair_run(p, 2500 * CN_MS);
 	assert_int_equal(p->nodes[0].downs, 0);
 	pair_free(p);
-	p = up(2);
+	p = pair_up(2, SEED);
 	b = short_wait(p);
 	p->now += 10000 * CN_MS;
 	p->cut[1][0] = p->cut[0][1] = true;
@@ -178,7 +163,7 @@ static bool note_asked(struct pair *p, uint32_t from, uint32_t to, const uint8_t
  * or short queues between them would lose the same ones each time. All give it up in time. */
 static void liveness__probes_do_not_coincide(void **state)
 {
-	struct pair *p = up(4);
+	struct pair *p = pair_up(4, SEED);
 	struct probes seen = { 0 };
 	uint32_t all = 0, together = 0;
 	cn_time from = p->now;
@@ -188,7 +173,7 @@ static void liveness__probes_do_not_coincide(void **state)
 	p->filter = note_probe;
 	p->filter_arg = &seen;
 	for (uint32_t a = 1; a < 4; a++) {
-		expect(p, a, 0);
+		pair_expect(p, a, 0);
 	}
 	pair_poke(p);
 	pair_run(p, p->nodes[1].config.dead_after + CN_MS - (p->now - from));
@@ -216,7 +201,7 @@ static void liveness__probes_do_not_coincide(void **state)
  * before it was given up. */
 static void liveness__a_contested_name(void **state)
 {
-	struct pair *p = up(3);
+	struct pair *p = pair_up(3, SEED);
 	struct cn_peer *b = pair_peer(p, 0, 1);
 	const cn_time died = p->now + 1000 * CN_MS;
 
@@ -224,7 +209,7 @@ static void liveness__a_contested_name(void **state)
 	pair_stop(p, 2);
 	pair_run(p, 1000 * CN_MS);
 	pair_stop(p, 1);
-	expect(p, 0, 1);
+	pair_expect(p, 0, 1);
 	memcpy(p->nodes[2].config.name, p->nodes[1].config.name, sizeof(p->nodes[2].config.name));
 	pair_start(p, 2);
 	pair_run(p, 800 * CN_MS);
@@ -238,7 +223,7 @@ static void liveness__a_contested_name(void **state)
 /* One whose name another node claims answers, and keeps it: nobody waits for it any more. */
 static void liveness__a_contested_name_is_kept(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 	struct cn_peer *b = pair_peer(p, 0, 1);
 
 	(void)state;
@@ -254,7 +239,7 @@ static void liveness__a_contested_name_is_kept(void **state)
 /* Frames that wait to be acknowledged are a reason to wait, too. */
 static void liveness__silent_with_frames(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 	cn_time t;
 
 	(void)state;
@@ -269,10 +254,10 @@ static void liveness__silent_with_frames(void **state)
 /* Waited for and alive, without any traffic: probes are answered for ever. */
 static void liveness__expected_and_alive(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
-	expect(p, 0, 1);
+	pair_expect(p, 0, 1);
 	p->loss = 200000;
 	pair_run(p, 120 * 1000 * CN_MS);
 	assert_int_equal(p->nodes[0].downs, 0);
@@ -290,10 +275,10 @@ static void liveness__expected_and_alive(void **state)
 /* Node 0 waits for node 1, which stops; 2 stops `later`, 3 does not. Is 2 silent, too? */
 static bool is_silent_with(cn_time later)
 {
-	struct pair *p = up(4);
+	struct pair *p = pair_up(4, SEED);
 	bool silent;
 
-	expect(p, 0, 1);
+	pair_expect(p, 0, 1);
 	pair_stop(p, 1);
 	pair_poke(p);
 	pair_run(p, later);
@@ -326,12 +311,12 @@ static void liveness__others_are_not_probed_at_once(void **state)
 
 	(void)state;
 	for (uint32_t k = 0; k < 5; k++) {
-		struct pair *p = up(4);
+		struct pair *p = pair_up(4, SEED);
 		struct probes seen = { 0 };
 		uint32_t rounds = 0;
 
 		pair_run(p, k * 37 * CN_MS);
-		expect(p, 0, 1);
+		pair_expect(p, 0, 1);
 		pair_stop(p, 1);
 		p->filter = note_asked;
 		p->filter_arg = &seen;
@@ -365,14 +350,14 @@ static bool lose_probes(struct pair *p, uint32_t from, uint32_t to, const uint8_
 /* The node sees no loss, but a path loses five of six probes: its peer is given more of them. */
 static void liveness__tries_follow_probes(void **state)
 {
-	struct pair *p = up(3);
+	struct pair *p = pair_up(3, SEED);
 	uint32_t every = 6;
 	cn_time from;
 
 	(void)state;
 	p->filter = lose_probes;
 	p->filter_arg = &every;
-	expect(p, 0, 1);
+	pair_expect(p, 0, 1);
 	pair_run(p, 30000 * CN_MS);
 	assert_int_equal(p->nodes[0].downs, 0);
 	assert_int_equal(cn_node_min_tries(p->nodes[0].node), 3);
@@ -388,10 +373,10 @@ static void liveness__tries_follow_probes(void **state)
 /* A pause is no loss: the peer that has missed dozens of probes is given hardly more of them. */
 static void liveness__a_pause_is_no_loss(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
-	expect(p, 0, 1);
+	pair_expect(p, 0, 1);
 	p->cut[1][0] = true;
 	pair_run(p, 1450 * CN_MS);
 	p->cut[1][0] = false;
@@ -404,7 +389,7 @@ static void liveness__a_pause_is_no_loss(void **state)
 /* How long a silent node is waited for: three probes where nothing is lost, more where much is. */
 static void liveness__tries_follow_loss(void **state)
 {
-	struct pair *p = up(3);
+	struct pair *p = pair_up(3, SEED);
 	cn_time from;
 
 	(void)state;

@@ -28,9 +28,8 @@ static void take_line(void *ctx, enum collnet_log_level level, const char *line)
 
 static struct pair *up(uint32_t nodes)
 {
-	struct pair *p = pair_new(nodes, SEED, NULL);
+	struct pair *p = pair_up(nodes, SEED);
 
-	assert_true(pair_run_up(p, 2000 * CN_MS));
 	text[0] = '\0';
 	lines = 0;
 	collnet_set_log(take_line, NULL);

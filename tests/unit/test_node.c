@@ -40,16 +40,6 @@ void *__wrap_realloc(void *p, size_t size)
 	return __real_realloc(p, size);
 }
 
-static struct pair *up(uint32_t nodes)
-{
-	struct pair *p = pair_new(nodes, SEED, NULL);
-
-	if (!pair_run_up(p, 2000 * CN_MS)) {
-		fail_msg("seed %u: not up", SEED);
-	}
-	return p;
-}
-
 static int control(struct pair *p, uint32_t from, uint32_t to, const char *text)
 {
 	return cn_node_control(p->nodes[from].node, pair_peer(p, from, to), text, strlen(text));
@@ -124,7 +114,7 @@ static void node_new__bounds(void **state)
 
 static void node_control__in_order_with_data(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
 	pair_log_clear(p);
@@ -149,7 +139,7 @@ static void node_control__in_order_with_data(void **state)
 /* More than a window of them, with losses: all, in order, and the buffers come back. */
 static void node_control__many(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 	char text[64];
 
 	(void)state;
@@ -168,7 +158,7 @@ static void node_control__many(void **state)
 static void node_control__bounds(void **state)
 {
 	static uint8_t big[1477];
-	struct pair *p = up(3);
+	struct pair *p = pair_up(3, SEED);
 	struct cn_node *n = p->nodes[0].node;
 	struct cn_peer *peer = pair_peer(p, 0, 1);
 	uint32_t sent = 0;
@@ -202,7 +192,7 @@ static void node_control__bounds(void **state)
 
 static void node_detach__copies(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 	struct pair_flow *f = &p->flows[0][1];
 
 	(void)state;
@@ -287,7 +277,7 @@ static void node_detach__nearly_all_buffers(void **state)
 /* Peers with frames of this token are asked, but not for those that were asked for. */
 static void node_request_acks__of_a_token(void **state)
 {
-	struct pair *p = up(3);
+	struct pair *p = pair_up(3, SEED);
 	struct cn_node *n = p->nodes[0].node;
 
 	(void)state;
@@ -383,7 +373,7 @@ static void node_owned__buffers_return(void **state)
 {
 	(void)state;
 	for (int how = 0; how < 5; how++) {
-		struct pair *p = up(2);
+		struct pair *p = pair_up(2, SEED);
 		struct cn_node *n = p->nodes[0].node;
 		const uint32_t fits = cn_encapsulation_bytes(n->config.encapsulation) +
 				      CN_WIRE_HEADER + 500;
@@ -418,7 +408,7 @@ static void node_owned__buffers_return(void **state)
 
 static void node__no_allocation_a_frame(void **state)
 {
-	struct pair *p = up(3);
+	struct pair *p = pair_up(3, SEED);
 
 	(void)state;
 	pair_reserve(p);
@@ -446,7 +436,7 @@ static void node__no_allocation_a_frame(void **state)
 /* A peer that does not answer does not delay the others. */
 static void node__dead_peer_does_not_starve(void **state)
 {
-	struct pair *p = up(3);
+	struct pair *p = pair_up(3, SEED);
 	cn_time from = p->now;
 
 	(void)state;
@@ -464,7 +454,7 @@ static void node__dead_peer_does_not_starve(void **state)
 /* Late calls, as of a process that was stopped: no storm, and no peer goes down. */
 static void node__stopped_for_long(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 	uint64_t frames;
 
 	(void)state;
@@ -555,7 +545,7 @@ static void node__garbled_frames(void **state)
 
 static void node_stats__counts(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 	struct collnet_stats s;
 
 	(void)state;

@@ -26,11 +26,8 @@ static bool narrow(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f,
 
 static struct pair *up(uint32_t nodes, uint64_t seed)
 {
-	struct pair *p = pair_new(nodes, seed, NULL);
+	struct pair *p = pair_up(nodes, seed);
 
-	if (!pair_run_up(p, 2000 * CN_MS)) {
-		fail_msg("seed %llu: not up", (unsigned long long)seed);
-	}
 	pair_run(p, 100 * CN_MS);
 	pair_log_clear(p);
 	return p;

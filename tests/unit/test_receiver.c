@@ -14,19 +14,9 @@
 
 #define SEED 77u
 
-static struct pair *two(void)
-{
-	struct pair *p = pair_new(2, SEED, NULL);
-
-	if (!pair_run_up(p, 2000 * CN_MS)) {
-		fail_msg("seed %u: not up", SEED);
-	}
-	return p;
-}
-
 static void ack_share(cn_time delay, cn_time jitter, uint32_t ns_per_byte)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 	struct collnet_stats a, b;
 
 	p->delay = delay;
@@ -61,7 +51,7 @@ static void receiver__ack_share(void **state)
 /* The same stream after a loss: a small window recovers and does not stay chatty. */
 static void receiver__ack_share_after_loss(void **state)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 	uint64_t before, acks;
 
 	(void)state;
@@ -84,7 +74,7 @@ static void receiver__ack_share_after_loss(void **state)
 /* Data both ways: hardly a frame that only acknowledges. */
 static void receiver__data_back_acknowledges(void **state)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
 	pair_send(p, 0, 1, 10000, 1400);
@@ -97,7 +87,7 @@ static void receiver__data_back_acknowledges(void **state)
 /* A single frame is acknowledged after ack_delay; twice that if data is about to go back. */
 static void delayed_ack(bool reply_soon)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 	cn_time delay = p->nodes[1].config.ack_delay * (reply_soon ? 2 : 1);
 	uint64_t acks;
 
@@ -125,7 +115,7 @@ static void receiver__delayed_ack(void **state)
 /* A frame for which nothing goes back is acknowledged at once, and the next one is not. */
 static void receiver__no_reply(void **state)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
 	p->no_reply = true;
@@ -143,7 +133,7 @@ static void receiver__no_reply(void **state)
 /* Sixteen frames are acknowledged at once, fifteen are not. */
 static void receiver__every_sixteenth(void **state)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
 	pair_send(p, 0, 1, 15, 100);
@@ -160,7 +150,7 @@ static void receiver__every_sixteenth(void **state)
 /* What came before is acknowledged again, as the first acknowledgement may be lost. */
 static void receiver__lost_acks(void **state)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
 	p->cut[1][0] = true;
@@ -179,7 +169,7 @@ static void receiver__lost_acks(void **state)
  * buffers it goes on at once. */
 static void receiver__not_ready_then_ready(void **state)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 	uint32_t before;
 
 	(void)state;
@@ -205,7 +195,7 @@ static void receiver__not_ready_then_ready(void **state)
 /* The RNR timeout is 5 ms; the end of the shortage is acknowledged at once. */
 static void receiver__rnr_on_the_wire(void **state)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
 	p->nodes[1].refuse = UINT32_MAX;
@@ -228,7 +218,7 @@ static void receiver__rnr_on_the_wire(void **state)
 /* The acknowledgement that there are buffers again is lost: the RNR timeout ends by itself. */
 static void receiver__ready_is_lost(void **state)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
 	pair_send(p, 0, 1, 50, 1000);
@@ -246,7 +236,7 @@ static void receiver__ready_is_lost(void **state)
 /* RNR NAKs and losses, in both directions. */
 static void receiver__not_ready_at_random(void **state)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
 	p->loss = 20000;

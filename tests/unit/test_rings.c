@@ -239,7 +239,7 @@ static void turn__ends(void **state)
 
 static void sleep__doorbell_and_event(void **state)
 {
-	const struct cn_msg_doorbell doorbell = { .head = { .type = CN_MSG_DOORBELL } };
+	const struct cn_msg_head doorbell = { .type = CN_MSG_DOORBELL };
 
 	(void)state;
 	assert_true(cn_rings_sleep(d));
@@ -370,7 +370,7 @@ static void sleep__what_is_not_urgent_wakes_nobody(void **state)
 /* A ring that nobody uses is polled no more, until there is a doorbell. */
 static void poll__forgets_idle_clients(void **state)
 {
-	const struct cn_msg_doorbell doorbell = { .head = { .type = CN_MSG_DOORBELL } };
+	const struct cn_msg_head doorbell = { .type = CN_MSG_DOORBELL };
 
 	(void)state;
 	assert_int_equal(d->npolled, 2);

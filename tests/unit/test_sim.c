@@ -97,7 +97,7 @@ static void exchange(struct cluster *c, uint64_t bytes)
 	struct cn_job *j;
 
 	if (cn_job_new(c->sim, &jc, &j, &err) || cn_job_join(j, 20000 * CN_MS, &err) ||
-	    cn_job_run(j, &a, 0, 60000 * CN_MS, &r, &err)) {
+	    cn_job_run(j, &a, 60000 * CN_MS, &r, &err)) {
 		fail_msg("%s", err.text);
 	}
 	assert_int_equal(r.ended, cn_job_ranks(j));
@@ -371,7 +371,7 @@ static void host__crash_at_any_time(void **state)
 
 		assert_int_equal(cn_job_new(c->sim, &jc, &j, &err), COLLNET_OK);
 		assert_int_equal(cn_job_join(j, 5000 * CN_MS, &err), COLLNET_OK);
-		assert_int_equal(cn_job_run(j, &a, 0, 130 * CN_US * k, &r, &err), COLLNET_OK);
+		assert_int_equal(cn_job_run(j, &a, 130 * CN_US * k, &r, &err), COLLNET_OK);
 		cn_sim_crash(c->sim, k % 4);
 		cn_sim_run(c->sim, cn_sim_now(c->sim) + 6000 * CN_MS);
 		for (uint32_t i = 0; i < cn_job_ranks(j); i++) {

@@ -13,16 +13,6 @@
 
 #define SEED 77u
 
-static struct pair *two(void)
-{
-	struct pair *p = pair_new(2, SEED, NULL);
-
-	if (!pair_run_up(p, 2000 * CN_MS)) {
-		fail_msg("seed %u: not up", SEED);
-	}
-	return p;
-}
-
 static uint32_t tail;
 
 static bool drop_tail(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
@@ -43,7 +33,7 @@ static bool drop_tail(struct pair *p, uint32_t from, uint32_t to, const uint8_t 
 /* Node 0 sends so many frames, of which the last is lost, while a node waits for the other one. */
 static struct pair *lost_tail(uint32_t frames, uint32_t waiting)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 
 	pair_send(p, 0, 1, 50, 1000);
 	assert_true(pair_run_flows(p, 1000 * CN_MS));
@@ -92,7 +82,7 @@ static void tlp__finds_a_lost_frame_of_its_own(void **state)
  * Returns how many of 1,000 frames were sent again. */
 static uint64_t resent_when_late(cn_time jitter, uint32_t bytes)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 	struct collnet_stats s;
 	uint64_t acks;
 
@@ -132,7 +122,7 @@ static void tlp__without_harm(void **state)
  * lost. */
 static void tlp__long_queue(void **state)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
 	pair_send(p, 0, 1, 50, 1000);
@@ -151,7 +141,7 @@ static void tlp__long_queue(void **state)
 /* The frames of a lost tail, in order. */
 static void tlp__on_the_wire(void **state)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
 	pair_send(p, 0, 1, 50, 1000);
@@ -171,7 +161,7 @@ static void tlp__on_the_wire(void **state)
  * probe is enough for that, too. */
 static void tlp__while_the_sender_goes_back(void **state)
 {
-	struct pair *p = two();
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
 	cn_peer_expect(p->nodes[1].node, p->now, pair_peer(p, 1, 0), 1);

@@ -80,8 +80,6 @@ const char *loop_op_name(enum loop_op op);
 /* LOOP_OPS: there is no such operation. */
 enum loop_op loop_op_find(const char *name);
 bool loop_op_reduces(enum loop_op op);
-/* Rank 0 alone sends, as in a broadcast and a scatter. */
-bool loop_op_root_sends(enum loop_op op);
 /* For whom a block is that is sent to this rank: for it, or BENCH_EVERYONE. */
 uint32_t loop_destination(enum loop_op op, uint32_t destination);
 /* Whose block is number i of a receive buffer. */
@@ -90,10 +88,6 @@ uint32_t loop_source(enum loop_op op, uint32_t i);
 /* Blocks that a rank sends or receives in this operation. */
 uint32_t loop_send_blocks(enum loop_op op, uint32_t rank, uint32_t ranks);
 uint32_t loop_recv_blocks(enum loop_op op, uint32_t rank, uint32_t ranks);
-
-/* The bytes of a block; of a vector operation 0 to 2 `bytes`, drawn from the seed. */
-uint64_t loop_length(enum loop_op op, uint64_t seed, uint64_t bytes, uint32_t source,
-		     uint32_t destination);
 
 /* What a rank sends, or receives. *l was zeroed, or filled before. Not 0: no memory, or more bytes
  * than MPI can count. */

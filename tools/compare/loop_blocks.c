@@ -54,11 +54,6 @@ bool loop_op_reduces(enum loop_op op)
 	return shapes[op].reduces;
 }
 
-bool loop_op_root_sends(enum loop_op op)
-{
-	return shapes[op].root_sends;
-}
-
 uint32_t loop_destination(enum loop_op op, uint32_t destination)
 {
 	return shapes[op].own ? destination : BENCH_EVERYONE;
@@ -89,8 +84,10 @@ uint32_t loop_recv_blocks(enum loop_op op, uint32_t rank, uint32_t ranks)
 	return s->recv_all ? ranks : 1;
 }
 
-uint64_t loop_length(enum loop_op op, uint64_t seed, uint64_t bytes, uint32_t source,
-		     uint32_t destination)
+/* The bytes of a block; of a vector operation 0 to 2 `bytes`, drawn from the seed. */
+
+static uint64_t loop_length(enum loop_op op, uint64_t seed, uint64_t bytes, uint32_t source,
+			    uint32_t destination)
 {
 	if (!shapes[op].vector) {
 		return bytes;

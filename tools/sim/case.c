@@ -137,7 +137,7 @@ static int turns(struct cn_job *j, const struct sim_case *c, uint32_t times, uin
 	/* With a root who only sends may be far ahead: the iterations are kept apart. */
 	for (uint32_t i = 0; i < (cn_op_has_root(args.op) ? times : 1) && *well; i++) {
 		if (cn_op_has_root(args.op)) {
-			rc = cn_job_run(j, &args, 0, DEADLINE + 1000 * CN_MS, &r, err);
+			rc = cn_job_run(j, &args, DEADLINE + 1000 * CN_MS, &r, err);
 		} else {
 			rc = cn_job_repeat(j, &args, times, DEADLINE + 1000 * CN_MS, ns, slowest,
 					   &r, err);
@@ -180,7 +180,7 @@ static int next_job(struct cn_sim *s, const struct sim_case *c, struct sim_armed
 	args.deadline = NEXT_WITHIN;
 	rc = cn_job_join(j, NEXT_WITHIN, &why);
 	if (rc == COLLNET_OK) {
-		rc = cn_job_run(j, &args, 0, NEXT_WITHIN + 1000 * CN_MS, &r, &why);
+		rc = cn_job_run(j, &args, NEXT_WITHIN + 1000 * CN_MS, &r, &why);
 	}
 	if (rc != COLLNET_OK) {
 		snprintf(out->next_why, sizeof(out->next_why), "%s", why.text);

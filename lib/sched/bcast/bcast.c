@@ -183,8 +183,10 @@ static int serve(const struct emit *e, uint32_t s, uint64_t at, uint64_t len, ui
 	return rc;
 }
 
-int cn_bcast_emit(const struct cn_bcast *b, const struct cn_layout *l, const struct cn_plan *p,
-		  uint32_t me, struct cn_sched *out, struct cn_err *err)
+/* The schedule of node `me`. */
+static int emit_schedule(const struct cn_bcast *b, const struct cn_layout *l,
+			 const struct cn_plan *p, uint32_t me, struct cn_sched *out,
+			 struct cn_err *err)
 {
 	struct emit e = { .b = b, .l = l, .me = me, .root = p->root, .out = out, .err = err };
 	int rc = me == b->root ? copy_from_root(&e) : COLLNET_OK;
@@ -218,7 +220,7 @@ int cn_bcast_plan(cn_bcast_builder *build, const struct cn_layout *l, const stru
 	if (rc) {
 		return rc;
 	}
-	rc = cn_bcast_emit(&b, l, p, me, out, err);
+	rc = emit_schedule(&b, l, p, me, out, err);
 	cn_bcast_done(&b);
 	return rc;
 }

@@ -78,9 +78,6 @@ void cn_bcast_cost(const struct cn_cost *c, const struct cn_tree *t, uint32_t fr
 int cn_bcast_time(struct cn_bcast *b, const struct cn_tree *t, const struct cn_cost *c,
 		  struct cn_err *err);
 
-/* The schedule of node `me`. */
-int cn_bcast_emit(const struct cn_bcast *b, const struct cn_layout *l, const struct cn_plan *p,
-		  uint32_t me, struct cn_sched *out, struct cn_err *err);
 /* Builds, emits, done. */
 int cn_bcast_plan(cn_bcast_builder *build, const struct cn_layout *l, const struct cn_plan *p,
 		  uint32_t me, struct cn_sched *out, struct cn_err *err);

@@ -40,7 +40,6 @@ struct cn_job {
 	const struct cn_coll_args *args; /* of the present operation */
 	uint32_t times;			 /* it is run back to back */
 	uint64_t *sum, *slowest;	 /* [times] of its ranks' times; NULL: not wanted */
-	uint64_t random;
 	cn_time limit;
 };
 
@@ -134,7 +133,6 @@ int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **
 		j->config.hosts = c->hosts != 0 ? c->hosts : cn_sim_hosts(s);
 		j->config.name = c->name != NULL ? c->name : "sim";
 		j->nranks = j->config.hosts * c->local;
-		j->random = 1;
 		j->ranks = calloc(j->nranks, sizeof(*j->ranks));
 		ok = j->ranks != NULL;
 	}
@@ -442,7 +440,7 @@ static void again(void *arg)
 	post(r);
 }
 
-static int run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread, cn_time within,
+static int run(struct cn_job *j, const struct cn_coll_args *args, cn_time within,
 	       struct cn_job_result *out, struct cn_err *err)
 {
 	cn_time start = cn_sim_now(j->sim);
@@ -467,8 +465,7 @@ static int run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread
 		if (!j->config.shared) {
 			fill(j, i);
 		}
-		if (cn_sim_at(j->sim, start + (spread > 0 ? cn_random(&j->random) % spread : 0),
-			      post, r) != COLLNET_OK) {
+		if (cn_sim_at(j->sim, start, post, r) != COLLNET_OK) {
 			return no_memory(j, err);
 		}
 	}
@@ -499,12 +496,12 @@ static int run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread
 	return COLLNET_OK;
 }
 
-int cn_job_run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread, cn_time within,
+int cn_job_run(struct cn_job *j, const struct cn_coll_args *args, cn_time within,
 	       struct cn_job_result *out, struct cn_err *err)
 {
 	j->times = 1;
 	j->sum = j->slowest = NULL;
-	return run(j, args, spread, within, out, err);
+	return run(j, args, within, out, err);
 }
 
 int cn_job_repeat(struct cn_job *j, const struct cn_coll_args *args, uint32_t times, cn_time within,
@@ -523,7 +520,7 @@ int cn_job_repeat(struct cn_job *j, const struct cn_coll_args *args, uint32_t ti
 			slowest[i] = 0;
 		}
 	}
-	rc = run(j, args, 0, within, out, err);
+	rc = run(j, args, within, out, err);
 	for (uint32_t i = 0; mean != NULL && i < j->times; i++) {
 		mean[i] /= j->nranks;
 	}

@@ -48,11 +48,11 @@ struct cn_job_result {
 };
 
 /*
- * One operation on all ranks that are joined: they call now (each at most `spread`
- * later, by the simulation's seed), and it runs until all are done or `within` is over. args gives
- * op, algorithm, permutation, contention_aware, window, bytes and root; its deadline is relative.
+ * One operation on all ranks that are joined: they call now, and it runs until all are done or
+ * `within` is over. args gives op, algorithm, permutation, contention_aware, window, bytes and
+ * root; its deadline is relative.
  */
-int cn_job_run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread, cn_time within,
+int cn_job_run(struct cn_job *j, const struct cn_coll_args *args, cn_time within,
 	       struct cn_job_result *out, struct cn_err *err);
 /*
  * The same `times` times back to back, as the benchmark does it: a rank calls again as soon as it

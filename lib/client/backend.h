@@ -2,7 +2,8 @@
 /*
  * The inside of a context: the objects behind the public handles, and what a backend does.
  *
- * Two backends: daemon.c talks to collnetd, direct.c runs the transport in this process. All
+ * Two backends: daemon.c talks to collnetd, direct.c runs the transport in this process. In
+ * a child of fork(), a third one (fork.c) does nothing. All
  * argument checks, request bookkeeping and waiting are above them, once. Requests live in a
  * table of the context (never allocated per operation) and outlive their team and endpoint, so
  * that a caller may collect what became of them.

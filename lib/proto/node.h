@@ -18,6 +18,10 @@
  * does not read holds up no other one. In each session there is one sequence of reliable frames in
  * each direction.
  *
+ * So a machine has one engine (struct cn_engine), and a struct cn_node for itself and one per team.
+ * A struct cn_peer is another machine as one cn_node sees it: a machine is a peer once per port.
+ * The peer of cn_engine_peer, and the liveness in live.own, are those of the machine on port 0.
+ *
  *   sender.h, receiver.h      Go-Back-N: retransmission queue (rtx_queue.h), reorder buffer
  *                             (reorder.h), acknowledgements, negative ones with SACK, RNR
  *   cc.h, rtt.h               congestion window, slow start, ssthresh; retransmission timeout
@@ -164,8 +168,8 @@ void cn_node_bye(struct cn_node *n);
  */
 bool cn_node_drain(struct cn_node *n);
 
-/* Payload bytes that one frame carries. */
 cn_time cn_node_now(const struct cn_node *n); /* of the last call that said it */
+/* Payload bytes that one frame carries. */
 uint32_t cn_node_payload(const struct cn_node *n);
 
 /* A control message (at most cn_node_payload() bytes, copied), reliable and in order with all

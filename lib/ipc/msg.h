@@ -33,16 +33,15 @@
  * in use, or an old one is not.
  *
  *  - The daemon combines short blocks of a reduction itself. For others it sends COMBINE with
- * places in the buffers of the request, which the library combines while the caller is inside it;
- * then it sends COMBINED. The daemon reads nothing in it but which piece it is.
+ *    places in the buffers of the request, which the library combines while the caller is inside
+ *    it; then it sends COMBINED. The daemon reads nothing in it but which piece it is.
  *  - Asynchronous requests (JOIN, COLL, SEND, RECV) carry a free request number as their tag and
- *    are completed once, at any time, by DONE or JOINED with that tag; then the number is free
- * again.
+ *    are completed once, at any time, by DONE or JOINED with that tag. Then the number is free.
  *  - A COLL that is persistent keeps its number until RELEASE; DONE means that START can start it.
  *    LEAVE ends its team: then START ends with an error, and RELEASE is still due.
  *  - START, RELEASE, COMBINED, UNREGION and DOORBELL have no response of their own.
  *  - Synchronous requests (all others) get their responses at once and in order, with the tag of
- * the request, which means nothing to the daemon.
+ *    the request, which means nothing to the daemon.
  *
  * Rings. The region CN_MSG_RINGS holds two rings (ipc/shm_ring.h) of these messages: the library
  * puts COLL, START, RELEASE, SEND, RECV and COMBINED into the first, the daemon puts DONE, JOINED

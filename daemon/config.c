@@ -18,7 +18,7 @@
 #define LINE_MAX_BYTES 1024
 
 static const char help_text[] =
-	"usage: collnetd -i INTERFACE [options]\n"
+	"usage: collnetd [-i INTERFACE] [OPTION...]\n"
 	"Sends and receives the frames of this node's programs on an Ethernet interface.\n"
 	"\n"
 	"  -i, --interface NAME    Ethernet interface; required if more than one is up\n"
@@ -28,15 +28,15 @@ static const char help_text[] =
 	"      --encapsulation E   udp (default), tcp or raw, the same on all nodes\n"
 	"      --node NAME         name of this node (default: the host name)\n"
 	"      --topology FILE     topology file: switches, links, rates, buffers\n"
-	"      --socket PATH       Unix socket for programs\n"
+	"      --socket PATH       Unix domain socket for programs\n"
 	"                          (default: " CN_MSG_SOCKET ")\n"
 	"      --socket-mode MODE  permissions of the socket, octal (default: 0660)\n"
 	"      --cluster N         cluster ID, 0 to 65535, the same on all nodes (default: 0)\n"
-	"      --ethertype N       EtherType or UDP port, the same on all nodes\n"
+	"      --ethertype N       EtherType, or UDP or TCP port, the same on all nodes\n"
 	"                          (default: 0x88B5)\n"
 	"      --window W          global window: auto (default), off, or a number of frames\n"
-	"      --peer-timeout MS   silence after which a node that an operation waits for is lost:\n"
-	"                          300 to 60000 milliseconds (default: 1500)\n"
+	"      --peer-timeout MS   time without a frame after which a node that an operation waits\n"
+	"                          for is lost: 300 to 60000 milliseconds (default: 1500)\n"
 	"      --user NAME         user to run as once the sockets are open, if started as root\n"
 	"                          (default: collnet if it exists, else nobody); none stays root\n"
 	"      --group NAME        group of the process and the socket (default: collnet if it\n"

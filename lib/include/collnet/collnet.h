@@ -13,10 +13,10 @@
  *  - Outputs are set only on success.
  *  - Sizes are in bytes, timeouts in milliseconds and times in statistics in nanoseconds.
  *  - A timeout of 0 selects the context's default (struct collnet_options.timeout_ms), and
- *    COLLNET_TIMEOUT_NONE no deadline: the call waits for as long as its peers live.
- *  - Several threads may use a context and the objects created from it; collnet_open(3) lists what
- *    the program must observe.
- *  - Options structures begin with their size and are filled by their init function.
+ *    COLLNET_TIMEOUT_NONE disables the deadline: the call waits as long as its peers live.
+ *  - Several threads may use a context and the objects created from it; collnet_open(3) lists the
+ *    rules.
+ *  - Options structures begin with their size and are initialised by their init function.
  */
 #ifndef COLLNET_H
 #define COLLNET_H
@@ -35,15 +35,16 @@ extern "C" {
 #define COLLNET_VERSION_MINOR 1
 #define COLLNET_VERSION_PATCH 0
 
-/** Longest name of a node or a job, in bytes, without the terminating zero. */
+/** Longest name of a node or a job, in bytes, without the terminating null byte. */
 #define COLLNET_NAME_MAX 63
 /** Largest number of ranks in a team. */
 #define COLLNET_RANKS_MAX 4096
-/** Largest block of one rank pair in a collective, in bytes. */
+/** Largest block that one rank sends to another in a collective, in bytes. */
 #define COLLNET_BLOCK_MAX ((size_t)1 << 30)
 /** Largest message of an endpoint, in bytes. */
 #define COLLNET_MESSAGE_MAX ((size_t)1 << 30)
-/** Operations that can be outstanding on one team; 512 on all teams and endpoints of a context. */
+/** Operations that can be outstanding on a team. The limit of a context, over all its teams and
+ * endpoints, is 512. */
 #define COLLNET_OUTSTANDING_MAX 64
 
 enum collnet_status {
@@ -83,8 +84,8 @@ const char *collnet_strerror(int status);
 /**
  * The message of the calling thread's last failed call on this context, which names the node, rank,
  * interface and phase. Valid until the thread's next call on the context. With NULL: the message of
- * the thread's last failed collnet_open(), or call with NULL for a context, team, endpoint or
- * request.
+ * the thread's last failed collnet_open(), or of its last call with a context, team, endpoint or
+ * request that was NULL.
  */
 const char *collnet_error(const collnet_t *c);
 
@@ -97,7 +98,7 @@ enum collnet_log_level {
 
 /**
  * Receives one line without a newline. Called by the thread that is inside the library or, in
- * direct mode, by the context's own thread, which answers peers while the caller computes.
+ * direct mode, by the context's own thread, which responds to peers while the caller computes.
  */
 typedef void (*collnet_log_fn)(void *arg, enum collnet_log_level level, const char *line);
 
@@ -112,7 +113,7 @@ enum collnet_mode {
 	COLLNET_MODE_DIRECT = 2, /**< the transport runs in this process */
 };
 
-/** No deadline. When a peer, its node or this node's daemon dies, the call fails all the same. */
+/** No deadline. When a peer, its node or this node's daemon dies, the call still fails. */
 #define COLLNET_TIMEOUT_NONE UINT32_MAX
 
 /**
@@ -131,8 +132,8 @@ struct collnet_options {
 	const char *link;	   /**< direct: "packet", "udp" or "pcap" */
 	const char *node;	   /**< direct: this node's name; default is the host name */
 	const char *topology;	   /**< direct: topology file */
-	uint16_t cluster;	   /**< direct: cluster id, equal on all nodes */
-	uint16_t ethertype;	   /**< direct: EtherType or UDP port, default 0x88B5 */
+	uint16_t cluster;	   /**< direct: cluster ID, equal on all nodes; default 0 */
+	uint16_t ethertype;	   /**< direct: EtherType, UDP or TCP port; default 0x88B5 */
 	int spin;		   /**< direct: busy-wait instead of sleeping in poll() */
 	uint32_t timeout_ms;	   /**< deadline of calls that specify none; default 30,000 */
 	const char *encapsulation; /**< direct: "raw", "udp" or "tcp", equal on all nodes */
@@ -151,9 +152,9 @@ void collnet_close(collnet_t *c);
 const char *collnet_node_name(const collnet_t *c);
 
 /**
- * Allocates memory that the transport reads and writes without a copy: page-aligned and zeroed,
- * up to 64 allocations of 16 GiB in total per context. Calls accept any other memory, too, which
- * costs a copy in daemon mode. NULL on error; see collnet_error().
+ * Allocates memory that the transport reads and writes without a copy, page-aligned and zeroed. A
+ * context can have 64 allocations, of 16 GiB in total. Calls also accept other memory, which costs
+ * a copy in daemon mode. Returns NULL on error; see collnet_error().
  */
 void *collnet_alloc(collnet_t *c, size_t bytes);
 
@@ -176,8 +177,8 @@ struct collnet_team_options {
 	uint32_t rank;	     /**< 0 .. ranks - 1 */
 	uint32_t ranks;	     /**< 1 .. COLLNET_RANKS_MAX */
 	uint32_t timeout_ms; /**< deadline for all ranks to join; 0: the context's default */
-	const char *secret;  /**< owner of the team in place of the user id: 8 .. 255 characters,
-			      * equal on all ranks; NULL: COLLNET_SECRET, or the user id */
+	const char *secret;  /**< owner of the team in place of the user ID: 8 .. 255 characters,
+			      * equal on all ranks; NULL: COLLNET_SECRET, or the user ID */
 };
 
 void collnet_team_options_init(struct collnet_team_options *o);
@@ -189,18 +190,18 @@ void collnet_team_options_init(struct collnet_team_options *o);
 int collnet_team_create(collnet_t *c, const struct collnet_team_options *o, collnet_team_t **out);
 
 /**
- * A team of those ranks of `t` that call with the same color, numbered by key, and by rank where
- * keys are equal. Every rank of `t` calls it. A color less than 0: the rank is in no new team, and
- * *out is NULL. The new team has the owner of `t` and outlives it.
+ * Creates a team of the ranks of `t` that pass the same color, ordered by key, then by rank in `t`.
+ * Every rank of `t` calls it. A rank whose color is less than 0 joins no new team; its *out is
+ * NULL. The new team has the same owner as `t` and outlives it.
  */
 int collnet_team_split(collnet_team_t *t, int32_t color, int32_t key, collnet_team_t **out);
 
-/** Another team of the same ranks, with operations of its own. Every rank of `t` calls it. */
+/** Creates another team of the same ranks, with independent operations. Every rank calls it. */
 int collnet_team_dup(collnet_team_t *t, collnet_team_t **out);
 
 /**
- * A team of n ranks of `t`: ranks[i] of `t` is rank i of it. Only these ranks call it, all with the
- * same list.
+ * Creates a team of n ranks of `t`: ranks[i] of `t` becomes rank i. Only these ranks call it, all
+ * with the same list.
  */
 int collnet_team_from_ranks(collnet_team_t *t, uint32_t n, const uint32_t *ranks,
 			    collnet_team_t **out);
@@ -242,12 +243,12 @@ struct collnet_coll_options {
 void collnet_coll_options_init(struct collnet_coll_options *o);
 
 /*
- * In place: where a description says so, the two buffers of a call may be the same memory. In any
- * other way they must not overlap.
+ * In place: where a description says so, the two buffers of a call may be the same memory.
+ * Otherwise they must not overlap.
  *
- * A rank that receives nothing, such as the root of a broadcast or another rank of a gather, can
- * return before the operation has ended: through the daemon, when up to 1 KiB has been copied. An
- * error that it does not see then is returned by a later call on the team.
+ * A rank that receives nothing, such as the root of a broadcast or a non-root rank of a gather, can
+ * return before the operation has ended: through the daemon, when up to 1 KiB has been copied. A
+ * later call on the team returns an error that occurs after that.
  */
 
 /**
@@ -288,15 +289,15 @@ int collnet_gather(collnet_team_t *t, const void *send, void *recv, size_t bytes
  * Vector variants: blocks of any size, 0 included, at any place of a buffer. Counts and
  * displacements are in bytes, one per rank; NULL displacements mean that blocks follow one another
  * without gaps. Blocks of a receive buffer must not overlap; bytes between them are not written.
- * A rank knows only the sizes of what it sends and receives itself, and the two ranks of a pair
- * must know the same size: otherwise the operation fails with COLLNET_EMISMATCH. The arrays can be
- * changed as soon as the call has returned, also that of a non-blocking version.
+ * A rank passes only the sizes of what it sends and receives itself. The sender and the receiver of
+ * a block must pass the same size; otherwise the operation fails with COLLNET_EMISMATCH. The arrays
+ * can be changed as soon as the call, blocking or not, has returned.
  */
 
 /**
  * All-to-all: send_counts[i] bytes at send_displs[i] of `send` go to rank i, recv_counts[j] bytes
- * at recv_displs[j] of `recv` come from rank j. In place, `send` is `recv`, and counts and
- * displacements of both sides still count.
+ * at recv_displs[j] of `recv` come from rank j. In place, `send` is `recv`; the counts and
+ * displacements of both sides still apply.
  */
 int collnet_alltoallv(collnet_team_t *t, const void *send, const size_t *send_counts,
 		      const size_t *send_displs, void *recv, const size_t *recv_counts,
@@ -351,7 +352,7 @@ enum collnet_type {
 	COLLNET_INT64_INT32 = 17,
 };
 
-/** What combines two elements. */
+/** Operations of reductions. */
 enum collnet_op {
 	COLLNET_SUM = 1,  /**< integers: modulo 2^bits */
 	COLLNET_PROD = 2, /**< likewise */
@@ -371,7 +372,7 @@ enum collnet_op {
 /** Bytes of an element; 0: there is no such type. */
 size_t collnet_type_size(enum collnet_type type);
 
-/** The longest element of a user-defined operation, in bytes. */
+/** The largest element of a user-defined operation, in bytes. */
 #define COLLNET_ELEMENT_MAX ((size_t)1 << 20)
 
 /**
@@ -412,18 +413,18 @@ int collnet_reduce_scatter(collnet_team_t *t, const void *send, void *recv, size
 			   const struct collnet_coll_options *o);
 
 /**
- * Reduce-scatter with blocks of counts[r] elements for rank r, one behind the other in `send`. The
+ * Reduce-scatter with blocks of counts[r] elements for rank r, one after another in `send`. The
  * counts are equal on all ranks.
  */
 int collnet_reduce_scatterv(collnet_team_t *t, const void *send, void *recv, const size_t *counts,
 			    enum collnet_type type, enum collnet_op op,
 			    const struct collnet_coll_options *o);
 
-/** Scan: `recv` of rank r is the combination of `send` of ranks 0 .. r, as of allreduce. */
+/** Inclusive scan: as allreduce, but `recv` of rank r combines `send` of ranks 0 .. r. */
 int collnet_scan(collnet_team_t *t, const void *send, void *recv, size_t count,
 		 enum collnet_type type, enum collnet_op op, const struct collnet_coll_options *o);
 
-/** Exclusive scan: of ranks 0 .. r - 1; `recv` of rank 0 is ignored. */
+/** Exclusive scan: of ranks 0 .. r - 1; `recv` of rank 0 is left unchanged. */
 int collnet_exscan(collnet_team_t *t, const void *send, void *recv, size_t count,
 		   enum collnet_type type, enum collnet_op op,
 		   const struct collnet_coll_options *o);
@@ -432,7 +433,8 @@ int collnet_exscan(collnet_team_t *t, const void *send, void *recv, size_t count
 int collnet_barrier(collnet_team_t *t, const struct collnet_coll_options *o);
 
 /*
- * The non-blocking versions. The caller must leave the buffers alone until the request completes.
+ * The non-blocking versions. Until the request completes, the caller must neither write to the
+ * buffers nor read the receive buffer.
  * At most COLLNET_OUTSTANDING_MAX requests can be outstanding on a team, counted from the oldest
  * one that is outstanding on a rank of the node, and every rank starts them in the same order. The
  * deadline is measured from the start of the operation.
@@ -495,29 +497,28 @@ int collnet_wait(collnet_request_t *r, uint32_t timeout_ms);
 
 /**
  * Starts a persistent operation, which a non-blocking version with the option `persistent` has
- * prepared: checked and planned once, for the same buffers and options each time. Between its
- * completion, which does not free the request, and the next start the request is inactive: the
- * buffers are the caller's, and tests and waits return COLLNET_OK at once. The deadline is measured
- * from the start.
+ * prepared: checked and planned once, for the same buffers and options each time. Its completion
+ * does not free the request, which is inactive until the next start: the caller owns the buffers,
+ * and tests and waits return COLLNET_OK at once. The deadline is measured from the start.
  */
 int collnet_start(collnet_request_t *r);
-/** Frees a persistent request, which must be inactive. The team can have been destroyed. */
+/** Frees a persistent request, which must be inactive. The team may already be destroyed. */
 int collnet_request_free(collnet_request_t *r);
 
 /**
- * As collnet_wait() and collnet_test(), for all of n requests of one context, of any teams and
- * endpoints. Entries that are NULL or inactive are ignored. COLLNET_INPROGRESS: some have not
- * completed, and nothing has changed. Otherwise all have completed, and the entries of those that
- * are not persistent are NULL: the result is the first error in the array, or COLLNET_OK.
- * `statuses`, which may be NULL, has n entries for their results.
+ * As collnet_wait() and collnet_test(), for all of n requests on any teams and endpoints of one
+ * context. Entries that are NULL or inactive are ignored. COLLNET_INPROGRESS: some have not
+ * completed, and nothing has changed. Otherwise all have completed, the entries of those that are
+ * not persistent are set to NULL, and the result is the first error in the array, or COLLNET_OK.
+ * `statuses`, which may be NULL, receives the n results.
  */
 int collnet_waitall(size_t n, collnet_request_t **requests, int *statuses, uint32_t timeout_ms);
 int collnet_testall(size_t n, collnet_request_t **requests, int *statuses);
 
 /**
  * The same, for any of n requests: the result is that of requests[*index], which has completed and
- * whose entry is NULL now, unless it is persistent. *index is n if all entries were ignored; the
- * result is then COLLNET_OK.
+ * whose entry is set to NULL unless it is persistent. If all entries were ignored, *index is n and
+ * the result is COLLNET_OK.
  */
 int collnet_waitany(size_t n, collnet_request_t **requests, size_t *index, uint32_t timeout_ms);
 int collnet_testany(size_t n, collnet_request_t **requests, size_t *index);
@@ -531,8 +532,8 @@ struct collnet_address {
 };
 
 /**
- * Opens the endpoint `number` on this node; 0 selects a free number. Only one context at a time
- * can hold a number.
+ * Opens the endpoint `number` on this node; 0 selects a free number. Only one context of a node at
+ * a time can use a number.
  */
 int collnet_endpoint_open(collnet_t *c, uint16_t number, collnet_endpoint_t **out);
 void collnet_endpoint_close(collnet_endpoint_t *e);
@@ -560,7 +561,7 @@ int collnet_isend(collnet_endpoint_t *e, const struct collnet_address *to, const
 int collnet_irecv(collnet_endpoint_t *e, struct collnet_address *from, void *data, size_t *bytes,
 		  uint32_t timeout_ms, collnet_request_t **out);
 
-/* ---- what the node knows -------------------------------------------------------------- */
+/* ---- statistics, nodes, jobs ---------------------------------------------------------- */
 
 /** Counters of the node since its transport started, over all jobs. */
 struct collnet_stats {
@@ -588,7 +589,7 @@ struct collnet_stats {
 	uint32_t window;	  /**< global window in force; COLLNET_WINDOW_OFF for none */
 	uint32_t window_now;	  /**< frames in flight under the global window */
 	uint32_t window_peak;	  /**< their maximum since the last reset of the peak */
-	uint32_t nodes;		  /**< nodes known, this one included */
+	uint32_t nodes;		  /**< known nodes, including this one */
 	uint32_t jobs;		  /**< teams that have a rank here */
 	uint32_t mtu;		  /**< bytes after the Ethernet header */
 	uint64_t link_rate;	  /**< bit/s of this node's link; 0: unknown */

@@ -32,7 +32,7 @@ struct bench {
 	uint32_t *node_of, *vertex; /* what m.place points to */
 	struct cn_topo *topo;
 	bool leader;	    /* the lowest rank of its node: reads the node's counters */
-	double expected_us; /* what the present size needs at the wire's limit: deadlines */
+	double expected_us; /* what the present size needs at the links' limit: deadlines */
 	uint64_t serial;    /* iterations so far, warm-up too: no two have the same pattern */
 	bool wrong;	    /* a check found wrong bytes here */
 	bool progress, progress_shown;

@@ -311,7 +311,7 @@ static const char help_text[] =
 	"  --socket PATH  socket of the daemon (default: COLLNET_SOCKET, or /run/collnet/collnetd.sock)\n"
 	"  --help         print this text\n"
 	"\n"
-	"Exit status: 0; 1: the daemon does not answer; 2: usage.\n";
+	"Exit status: 0; 1: the daemon does not respond; 2: invalid command line.\n";
 
 struct status_options {
 	struct collnet_options open;

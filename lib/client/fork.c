@@ -101,7 +101,7 @@ static void end_in_child(struct collnet *c)
 	c->backend = &backend_gone;
 	memset(&c->gone, 0, sizeof(c->gone));
 	cn_fail(&why, COLLNET_EINVAL,
-		"the context was opened before fork(): the child has to open its own");
+		"the context was opened before fork(): the child must open its own");
 	cn_context_gone(c, &why);
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) { /* the parent's, if they have ended, too */
 		struct collnet_request *r = &c->requests[i];

@@ -317,7 +317,7 @@ static int enter_set(size_t n, collnet_request_t *const *requests, struct collne
 		}
 		if (r->c != *c) {
 			return cn_leave(*c, cn_fail(&(*c)->err, COLLNET_EINVAL,
-						    "request %zu is of another context", i));
+						    "request %zu belongs to another context", i));
 		}
 		if (is_collected(r)) {
 			return cn_leave(*c, cn_fail(&(*c)->err, COLLNET_EINVAL,

@@ -424,7 +424,7 @@ static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, s
 	struct cn_team *r = c->at < c->end && cn_get8(c) != 0 ? team_of(e, m, j, &k) : NULL;
 
 	if (r != NULL && r->state == CN_TEAM_READY && !r->nodes[k].left.any) {
-		cn_team_fail(r, true, COLLNET_ERANK, "node %s gave up job %s before it was ready",
+		cn_team_fail(r, true, COLLNET_ERANK, "node %s abandoned job %s before it was ready",
 			     r->nodes[k].name, r->job);
 	}
 	for (uint32_t i = 0; i < e->places; i++) {

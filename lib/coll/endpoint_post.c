@@ -29,7 +29,7 @@ static struct cn_send *request(struct cn_endpoint *ep, struct cn_flow *f, const 
 static int no_flow(struct cn_endpoint *ep, struct cn_err *err)
 {
 	return cn_fail(err, COLLNET_ELIMIT,
-		       "node %s has %u pairs of endpoints of this user that talk already, of %u",
+		       "node %s has %u pairs of endpoints of this user already, of %u",
 		       ep->all->engine->config.node.name, ep->account->flows,
 		       ep->all->max_flows / CN_EP_SHARES);
 }
@@ -91,7 +91,7 @@ int cn_endpoint_send(struct cn_endpoint *ep, cn_time now, const char *node, uint
 
 	err = err != NULL ? err : &own;
 	if (e->closing) {
-		return cn_fail(err, COLLNET_EDAEMON, "the node's daemon is ending");
+		return cn_fail(err, COLLNET_EDAEMON, "the node's daemon is shutting down");
 	}
 	if (to == 0 || bytes > COLLNET_MESSAGE_MAX || (data == NULL && bytes > 0)) {
 		return cn_fail(err, COLLNET_EINVAL,
@@ -132,10 +132,10 @@ int cn_endpoint_recv(struct cn_endpoint *ep, cn_time now, void *data, uint64_t c
 	struct cn_recv *r = ep->free_recv;
 
 	if (ep->all->engine->closing) {
-		return cn_fail(err, COLLNET_EDAEMON, "the node's daemon is ending");
+		return cn_fail(err, COLLNET_EDAEMON, "the node's daemon is shutting down");
 	}
 	if (data == NULL && capacity > 0) {
-		return cn_fail(err, COLLNET_EINVAL, "a receive needs memory");
+		return cn_fail(err, COLLNET_EINVAL, "the receive buffer is NULL");
 	}
 	if (r == NULL) {
 		return cn_fail(err, COLLNET_ELIMIT,

@@ -403,11 +403,11 @@ void cn_recv_expire(struct cn_recv *r, cn_time now)
 	struct cn_err err;
 
 	if (f == NULL) {
-		cn_fail(&err, COLLNET_ETIMEOUT, "no message came to endpoint %u in time",
+		cn_fail(&err, COLLNET_ETIMEOUT, "no message arrived at endpoint %u in time",
 			r->ep->number);
 	} else {
 		cn_fail(&err, COLLNET_ETIMEOUT,
-			"a message of %u bytes from endpoint %u of node %s did not come in time: "
+			"a message of %u bytes from endpoint %u of node %s did not arrive in time: "
 			"%u bytes are missing",
 			f->bytes, f->remote, f->name, f->left);
 	}

@@ -317,8 +317,8 @@ static void refusal(struct cn_err *err, const char *node, uint16_t to, bool full
 {
 	if (full) {
 		cn_fail(err, COLLNET_ELIMIT,
-			"node %s has no room for more senders to endpoint %u: messages that nobody "
-			"receives there take it",
+			"node %s has no room for more senders to endpoint %u: messages that were not "
+			"received there occupy it",
 			node, to);
 	} else {
 		cn_fail(err, COLLNET_ENOENT, "no endpoint %u is open on node %s", to, node);
@@ -336,8 +336,7 @@ static void report_lost(struct cn_endpoint *ep, struct cn_ep_numbers *n, uint32_
 {
 	n->first = number + 1; /* refusals come in order; each is news once */
 	if ((int32_t)(number - n->failed_from) < 0 || (int32_t)(number - n->failed) > 0) {
-		cn_fail(&ep->lost, err->code, "a message that was sent already is lost: %s",
-			err->text);
+		cn_fail(&ep->lost, err->code, "a message sent earlier is lost: %s", err->text);
 		cn_log(COLLNET_LOG_WARNING, "%s", ep->lost.text);
 	}
 }

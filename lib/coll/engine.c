@@ -294,7 +294,7 @@ void cn_engine_shutdown(struct cn_engine *e, cn_time now)
 		}
 	}
 	if (e->endpoints != NULL) {
-		cn_endpoints_abort(e, COLLNET_EDAEMON, "the node's daemon is ending");
+		cn_endpoints_abort(e, COLLNET_EDAEMON, "the node's daemon is shutting down");
 	}
 	cn_node_bye(e->own.node);
 }

@@ -298,7 +298,7 @@ static int number_members(struct cn_team *t, const struct cn_team *parent, const
 		same = same && (c.color != t->division->color || c.id == t->id);
 	}
 	if (!same) {
-		return cn_fail(err, COLLNET_EMISMATCH, "node %s says different things of job %s",
+		return cn_fail(err, COLLNET_EMISMATCH, "node %s contradicts itself about job %s",
 			       t->engine->config.node.name, t->job);
 	}
 	if (n != t->nlocal) {
@@ -375,7 +375,7 @@ static int learn_node(struct cn_team *t, const struct cn_team *parent, uint32_t 
 	if (!same || m == NULL || !cn_peer_alive(m->peer)) {
 		free(ranks);
 		return !same ? cn_fail(err, COLLNET_EMISMATCH,
-				       "node %s says different things of job %s", node->name,
+				       "node %s contradicts itself about job %s", node->name,
 				       t->job)
 			     : cn_fail(err, COLLNET_EPEER, "node %s is gone", node->name);
 	}
@@ -404,7 +404,8 @@ static int learn(struct cn_team *t, cn_time now, struct cn_err *err)
 	int r;
 
 	if (parent == NULL) {
-		return cn_fail(err, COLLNET_ERANK, "the rank left the team that it divides");
+		return cn_fail(err, COLLNET_ERANK,
+			       "the rank left the parent team during the split");
 	}
 	new = calloc(parent->ranks, sizeof(*new));
 	r = new != NULL ? number_ranks(t, parent, new, &ranks, err)

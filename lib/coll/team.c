@@ -197,7 +197,7 @@ static bool derive(struct cn_team *t, const struct origin *from)
 int cn_team_check_new(const struct cn_engine *e, const char *job, struct cn_err *err)
 {
 	if (e->closing) {
-		return cn_fail(err, COLLNET_EDAEMON, "the daemon is ending");
+		return cn_fail(err, COLLNET_EDAEMON, "the daemon is shutting down");
 	}
 	return cn_valid_name(job) ? COLLNET_OK
 				  : cn_fail(err, COLLNET_EINVAL,
@@ -229,7 +229,7 @@ int cn_team_add_member(struct cn_team *t, cn_time now, uint32_t rank, cn_time de
 	}
 	if (*at != NULL && (*at)->rank == rank) {
 		return cn_fail(err, COLLNET_EMISMATCH,
-			       "rank %u of job %s is here already: give every "
+			       "rank %u of job %s is on this node already: give every "
 			       "process its own rank, every run its own job name",
 			       rank, t->job);
 	}

@@ -292,7 +292,7 @@ static int refused_by_pcap(struct pcap_link *p, int code, struct cn_err *err)
 	case PCAP_ERROR_PERM_DENIED:
 		return cn_link_refused(name, "libpcap", EPERM, err);
 	case PCAP_ERROR_NO_SUCH_DEVICE:
-		return cn_fail(err, COLLNET_EIFACE, "interface %s went away", name);
+		return cn_fail(err, COLLNET_EIFACE, "interface %s disappeared", name);
 	case PCAP_ERROR_IFACE_NOT_UP:
 		return cn_fail(err, COLLNET_EIFACE,
 			       "interface %s is down: bring it up with 'ip "

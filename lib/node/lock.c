@@ -215,7 +215,7 @@ int cn_lock_take(const char *dir, const char *interface, uint16_t ethertype, str
 			       cn_strerror(errno));
 	}
 	if (index == 0) {
-		return cn_fail(err, COLLNET_EIFACE, "interface %s went away", interface);
+		return cn_fail(err, COLLNET_EIFACE, "interface %s disappeared", interface);
 	}
 	if (lock_file(dir, index, ethertype, &l->file_fd, &h) != COLLNET_OK) {
 		return taken(interface, ethertype, &h, err);

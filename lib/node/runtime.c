@@ -249,7 +249,7 @@ int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err 
 	uint32_t mtu;
 
 	if (work < 0) {
-		return cn_fail(err, COLLNET_EIFACE, "interface %s of node %s went away",
+		return cn_fail(err, COLLNET_EIFACE, "interface %s of node %s disappeared",
 			       l->interface, s->node);
 	}
 	if (now < s->mtu_at) {

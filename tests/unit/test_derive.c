@@ -342,7 +342,7 @@ static void derive__given_up_when_others_are_ready(void **state)
 	engine_leave(w, 1, false);
 	engine_run(w, 100 * CN_MS);
 	assert_int_equal(cn_member_check(w->rank[0].member, &err), COLLNET_ERANK);
-	assert_non_null(strstr(err.text, "gave up job child before it was ready"));
+	assert_non_null(strstr(err.text, "abandoned job child before it was ready"));
 	end(w, parents, 2);
 }
 

@@ -308,7 +308,7 @@ static void local__receive_ends(void **state)
 		endpoint_step(w);
 		assert_int_equal(in->status, COLLNET_ETIMEOUT);
 		assert_non_null(strstr(in->text, "a message of 1000000 bytes from endpoint 5 of "
-						 "node a did not come in time: 934464 bytes are "
+						 "node a did not arrive in time: 934464 bytes are "
 						 "missing"));
 		memset(in->data, 0xee, LONG);
 		endpoint_run(w, waits ? 5 * CN_US : CN_MS);

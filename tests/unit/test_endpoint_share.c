@@ -172,7 +172,7 @@ static void assert_next_send_fails(struct endpoint_fixture *w, struct cn_endpoin
 
 	assert_int_equal(cn_endpoint_send(ep, w->now, "b", 9, "x", 1, CN_NEVER, &unused, &err),
 			 status);
-	assert_non_null(strstr(err.text, "sent already is lost"));
+	assert_non_null(strstr(err.text, "sent earlier is lost"));
 	assert_non_null(strstr(err.text, "endpoint 7"));
 }
 

@@ -121,7 +121,7 @@ static void timeout__of_a_receive(void **state)
 	(void)state;
 	in = endpoint_recv_at(w, b, 100, SECOND);
 	late = endpoint_recv_at(w, b, 100, 3 * SECOND);
-	endpoint_assert_status(w, in, COLLNET_ETIMEOUT, "no message came to endpoint 7");
+	endpoint_assert_status(w, in, COLLNET_ETIMEOUT, "no message arrived at endpoint 7");
 	assert_true(w->now >= before + SECOND && w->now < before + SECOND + 100 * CN_MS);
 	assert_int_equal(late->ended, 0);
 	endpoint_drop(in);
@@ -138,7 +138,7 @@ static void timeout__of_a_receive(void **state)
 		endpoint_step(w);
 	}
 	cn_hub_set_faults(w->hub, &deaf);
-	endpoint_assert_status(w, in, COLLNET_ETIMEOUT, "did not come in time");
+	endpoint_assert_status(w, in, COLLNET_ETIMEOUT, "did not arrive in time");
 	assert_false(b->flows->awaiting);
 	cn_hub_set_faults(w->hub, &none);
 	endpoint_assert_ok(w, out);

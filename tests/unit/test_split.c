@@ -397,7 +397,7 @@ static void split__contradiction_names_the_node(void **state)
 			assert_int_equal(try_split(w, parents[r], r, &other, &err), COLLNET_OK);
 		}
 	}
-	assert_all(w, COLLNET_EMISMATCH, "node n1 says different things");
+	assert_all(w, COLLNET_EMISMATCH, "node n1 contradicts itself about job");
 	end(w, parents);
 }
 

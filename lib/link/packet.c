@@ -139,6 +139,7 @@ static int set_offloads(struct packet_link *p, struct cn_err *err)
 		return 0;
 	}
 	p->vnet = p->gso = true;
+	p->probe = p->encapsulation == CN_ENCAPSULATION_UDP;
 	p->large = malloc(sizeof(struct virtio_net_hdr) + PACKET_LARGE);
 	if (p->large == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a link");

@@ -64,6 +64,7 @@ struct packet_link {
 	cn_time grow_at;		   /* if the first is the smaller; 0: it never was */
 	cn_time single_until;		   /* single frames only; 0: super-frames, too */
 	bool single_logged;
+	bool probe; /* the next short frame asks whether the kernel takes super-frames; udp */
 	uint32_t sequence; /* bytes that were sent; tcp */
 	struct mmsghdr messages[PACKET_BATCH];
 	uint32_t frames[PACKET_BATCH]; /* of each message */

@@ -7,7 +7,9 @@
  * reports that instead of dropping them. The queueing discipline is not bypassed; it is that queue.
  *
  * With the encapsulations udp and tcp, a message is a super-frame where the kernel takes them. One
- * that it refuses is sent again as single frames, and so is what follows for a while. Without
+ * that it refuses is sent again as single frames, and so is what follows for a while. Linux before
+ * 6.2 takes none of the encapsulation udp from a packet socket. The first short frame, a hello,
+ * asks: it is described as a super-frame of one, which later kernels send as any frame. Without
  * PACKET_VNET_HDR the checksum is computed here.
  */
 #include <errno.h>
@@ -146,11 +148,20 @@ static int send_alone(struct packet_link *p, const struct cn_frame *f)
 		return send_batch(p, f, 1);
 	}
 	n = put_message(p, 0, p->pieces, f, 1);
+	if (p->probe) {
+		p->headers[0].vnet.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
+		p->headers[0].vnet.gso_size = (uint16_t)(f->head_len - CN_ETH_HEADER +
+							 f->payload_len);
+	}
 	for (size_t i = 0; i < n; i++) {
 		memcpy(together + len, p->pieces[i].iov_base, p->pieces[i].iov_len);
 		len += p->pieces[i].iov_len;
 	}
-	return send(p->link.send_fd, together, len, MSG_DONTWAIT) < 0 ? -1 : 1;
+	if (send(p->link.send_fd, together, len, MSG_DONTWAIT) < 0) {
+		return -1;
+	}
+	p->probe = false;
+	return 1;
 }
 
 static bool set_send_buffer(struct packet_link *p, int bytes)
@@ -208,6 +219,24 @@ static int lose(struct packet_link *p, int e)
 	return 1;
 }
 
+static void log_single_frames(const struct packet_link *p, int e)
+{
+	const char *interface = p->link.interface;
+
+	if (p->encapsulation == CN_ENCAPSULATION_UDP && e == EINVAL) {
+		cn_log(COLLNET_LOG_INFO,
+		       "interface %s: this kernel takes frames of the encapsulation udp only one by "
+		       "one (Linux 6.2 and later several at once): encapsulation tcp on all nodes "
+		       "would make long messages cheaper",
+		       interface);
+	} else {
+		cn_log(COLLNET_LOG_INFO,
+		       "interface %s refused a super-frame of the encapsulation %s: %s; single "
+		       "frames are sent",
+		       interface, cn_encapsulation_name(p->encapsulation), cn_strerror(e));
+	}
+}
+
 /*
  * The first message of a batch was refused. 0: it stays, the queue is full; 1: it is lost, or to be
  * sent in another way; negative: the interface is gone.
@@ -236,17 +265,16 @@ static int refused(struct packet_link *p, int e)
 	default:
 		break;
 	}
-	if (p->frames[0] == 1) {
+	if (p->frames[0] == 1 &&
+	    (e != EINVAL || p->headers[0].vnet.gso_type == VIRTIO_NET_HDR_GSO_NONE)) {
 		return lose(p, e);
 	}
+	p->probe = false;
 	/* A queue that others fill may have room for a part of it, and soon for all. */
 	p->single_until = cn_now() + (e == ENOBUFS ? 0 : CN_SUPER_FRAME_RETRY);
 	if (!p->single_logged) {
 		p->single_logged = true;
-		cn_log(COLLNET_LOG_INFO,
-		       "interface %s refused a super-frame of the encapsulation %s: %s; single "
-		       "frames are sent",
-		       p->link.interface, cn_encapsulation_name(p->encapsulation), cn_strerror(e));
+		log_single_frames(p, e);
 	}
 	p->frames[0] = 0;
 	return 1;

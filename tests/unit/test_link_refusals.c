@@ -41,12 +41,12 @@ static uint32_t lines;
 
 static bool is_super(const struct msghdr *m)
 {
-	const struct virtio_net_hdr *vnet;
+	struct virtio_net_hdr vnet;
 
 	if (m->msg_name == NULL) { /* of the packet link */
-		vnet = m->msg_iov[0].iov_base;
+		memcpy(&vnet, m->msg_iov[0].iov_base, sizeof(vnet));
 		return link_encapsulation != CN_ENCAPSULATION_RAW &&
-		       vnet->gso_type != VIRTIO_NET_HDR_GSO_NONE;
+		       vnet.gso_type != VIRTIO_NET_HDR_GSO_NONE;
 	}
 	return m->msg_controllen > CMSG_SPACE(sizeof(struct in_pktinfo));
 }
@@ -82,11 +82,10 @@ int sendmmsg(int fd, struct mmsghdr *m, unsigned int n, int flags)
 /* A short frame of the packet link. */
 ssize_t send(int fd, const void *data, size_t len, int flags)
 {
-	if (refusal != 0 && !refuse_super_only) {
-		errno = refusal;
-		return -1;
-	}
-	return syscall(SYS_sendto, fd, data, len, flags, NULL, 0);
+	const struct iovec v = { (void *)(uintptr_t)data, len };
+	const struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)&v, .msg_iovlen = 1 };
+
+	return is_refused(&m) ? -1 : syscall(SYS_sendto, fd, data, len, flags, NULL, 0);
 }
 
 /* What libnet calls, which is loaded. */
@@ -138,9 +137,13 @@ static void open_udp(const char *interface, const char *peers, uint16_t port, st
 /* *state is a kind of link, or an encapsulation of the packet link; "socket": link udp, on lo. */
 static int set_up(void **state)
 {
+	int r;
+
 	begin();
 	if (strcmp(*state, "socket") != 0) {
-		return link_set_up(state);
+		r = link_set_up(state);
+		supers = singles = 0; /* requests to the kernel about the interfaces */
+		return r;
 	}
 	link_encapsulation = CN_ENCAPSULATION_UDP;
 	if (!run_command("ip link set lo up")) {
@@ -233,7 +236,7 @@ static void log__has_each_reason_once(void **state)
 /* Its frames go one by one, at once, and super-frames are tried again after a while. */
 static void super_frame__that_was_refused(void **state)
 {
-	static const int errors[] = { EINVAL, EIO, EMSGSIZE, ENOMEM };
+	static const int errors[] = { EIO, EINVAL, EMSGSIZE, ENOMEM };
 	struct cn_link_counters n;
 
 	(void)state;
@@ -257,6 +260,52 @@ static void super_frame__that_was_refused(void **state)
 	assert_int_equal(n.send_errors, 0);
 	assert_int_equal(lines, 1);
 	assert_non_null(strstr(logged, "refused a super-frame"));
+}
+
+/* A kernel that takes no super-frames of the encapsulation udp says so to the first frame, which is
+ * short, and the log says what to do. The frame is not lost. */
+static void first_frame__asks_for_super_frames(void **state)
+{
+	const bool udp = link_encapsulation == CN_ENCAPSULATION_UDP;
+	struct cn_link_counters n;
+
+	(void)state;
+	refusal = EINVAL;
+	refuse_super_only = true;
+	for (uint32_t i = 0; i < 3; i++) {
+		link_send_from(link_a, link_a->mac, link_everyone, ETHERTYPE, i, 10);
+		link_expect(link_b, i);
+		assert_int_equal(lines, udp ? 1 : 0);
+	}
+	assert_int_equal(supers, 0);
+	assert_true(!udp || strstr(logged, "encapsulation tcp on all nodes") != NULL);
+	assert_int_equal(send_frames(link_b->mac, 1000), FRAMES);
+	expect_frames();
+	assert_int_equal(lines, 1);
+	cn_link_counters(link_a, &n);
+	assert_int_equal(n.send_errors, 0);
+}
+
+/* A kernel that takes them is asked once, and has nothing to say. */
+static void first_frame__that_is_taken(void **state)
+{
+	(void)state;
+	link_send_from(link_a, link_a->mac, link_everyone, ETHERTYPE, 0, 10);
+	link_expect(link_b, 0);
+	if (lines > 0) {
+		print_message(
+			"skipped: no super-frames of the encapsulation udp before Linux 6.2\n");
+		skip();
+	}
+	assert_int_equal(supers, 1);
+	link_send_from(link_a, link_a->mac, link_everyone, ETHERTYPE, 1, 10);
+	link_expect(link_b, 1);
+	assert_int_equal(supers, 1);
+	assert_int_equal(singles, 1);
+	assert_int_equal(send_frames(link_b->mac, 1000), FRAMES);
+	assert_int_equal(supers, 2);
+	expect_frames();
+	assert_int_equal(lines, 0);
 }
 
 /* The queue has no room for so much at once, because others fill it, perhaps. */
@@ -361,6 +410,9 @@ int main(void)
 		TEST(log__has_each_reason_once, link_udp),
 		TEST(super_frame__that_was_refused, udp),
 		TEST(super_frame__that_was_refused, link_udp),
+		TEST(first_frame__asks_for_super_frames, udp),
+		TEST(first_frame__asks_for_super_frames, tcp),
+		TEST(first_frame__that_is_taken, udp),
 		TEST(super_frame__longer_than_the_queue, udp),
 		TEST(udp_link__one_host_is_refused, link_udp),
 		TEST(udp_link__one_host_in_a_black_hole, link_udp),

@@ -184,6 +184,13 @@ void link_send_burst(struct cn_link *l, const uint8_t to[6], uint32_t count)
 	}
 }
 
+uint32_t link_burst(const struct cn_link *l, uint32_t most)
+{
+	const uint32_t room = (uint32_t)l->receive_buffer / l->mtu;
+
+	return l->receive_buffer == 0 || room > most ? most : room;
+}
+
 uint32_t link_count_in_order(struct cn_link *l, int ms)
 {
 	struct cn_rx_frame f[BATCH];

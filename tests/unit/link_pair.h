@@ -36,6 +36,10 @@ void link_send_from(struct cn_link *l, const uint8_t from[6], const uint8_t to[6
 /* Sends `count` full frames, numbered from 0, in batches, waiting for room when there is none. */
 void link_send_burst(struct cn_link *l, const uint8_t to[6], uint32_t count);
 
+/* How many full frames wait in the link's buffers together: `most`, or fewer that fit the receive
+ * buffer of super-frames, which the kernel keeps small without CAP_NET_ADMIN. */
+uint32_t link_burst(const struct cn_link *l, uint32_t most);
+
 /* The next frame, within the time. Waking up for nothing is allowed, but not for ever. */
 bool link_next(struct cn_link *l, struct cn_rx_frame *f, int ms);
 void link_expect(struct cn_link *l, uint32_t number);

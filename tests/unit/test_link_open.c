@@ -179,6 +179,7 @@ static void open__bad_configuration(void **state)
 
 /* Without CAP_NET_ADMIN the receive buffer ends at net.core.rmem_max, which is logged. */
 static char logged[512];
+static int rmem_max; /* of the machine: older kernels show it in the first network namespace only */
 
 static void take_line(void *ctx, enum collnet_log_level level, const char *line)
 {
@@ -195,13 +196,12 @@ static void open__small_receive_buffer(void **state)
 				    .encapsulation = CN_ENCAPSULATION_UDP };
 	struct cn_link *l = NULL;
 	struct cn_err err;
-	FILE *f = fopen("/proc/sys/net/core/rmem_max", "r");
-	int most = 0;
 
 	(void)state;
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%d", &most), 1);
-	fclose(f);
+	if (rmem_max < 0) {
+		print_message("skipped: this network namespace does not show rmem_max\n");
+		skip();
+	}
 	refused = SO_RCVBUFFORCE;
 	refusal = EPERM;
 	logged[0] = '\0';
@@ -212,10 +212,10 @@ static void open__small_receive_buffer(void **state)
 	collnet_set_log(NULL, NULL);
 	refusal = 0;
 	cn_link_close(l);
-	if (most < 16 << 20) {
+	if (rmem_max < 16 << 20) {
 		char text[64];
 
-		snprintf(text, sizeof(text), "the receive buffer is %d KiB", most / 1024);
+		snprintf(text, sizeof(text), "the receive buffer is %d KiB", rmem_max / 1024);
 		assert_non_null(strstr(logged, text));
 		assert_non_null(strstr(logged, "set net.core.rmem_max to 16777216"));
 	} else {
@@ -259,6 +259,20 @@ static void prepare__unknown_and_missing(void **state)
 		TEST(open__bad_configuration, k)
 #define TEST(name, k) cmocka_unit_test_prestate_setup_teardown(name, set_up, tear_down, k)
 
+static int read_rmem_max(void)
+{
+	FILE *f = fopen("/proc/sys/net/core/rmem_max", "r");
+	int bytes = -1;
+
+	if (f != NULL) {
+		if (fscanf(f, "%d", &bytes) != 1) {
+			bytes = -1;
+		}
+		fclose(f);
+	}
+	return bytes;
+}
+
 int main(void)
 {
 	static char packet[] = "packet";
@@ -274,7 +288,10 @@ int main(void)
 		BATTERY(pcap),
 #endif
 	};
-	const char *why = enter_namespace();
+	const char *why;
+
+	rmem_max = read_rmem_max();
+	why = enter_namespace();
 
 	if (why != NULL) {
 		printf("skipped: %s\n", why);

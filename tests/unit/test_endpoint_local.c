@@ -253,7 +253,7 @@ static void local__send_ends(void **state)
 		/* Without a next message the receive's time comes. */
 		in = endpoint_recv_at(w, b, LONG, CN_MS);
 		out = endpoint_send_to(w, a, "a", 7, LONG, 1, CN_US);
-		endpoint_assert_status(w, in, COLLNET_ETIMEOUT, "no message came");
+		endpoint_assert_status(w, in, COLLNET_ETIMEOUT, "no message arrived");
 		endpoint_drop(in);
 		endpoint_drop(out);
 	}

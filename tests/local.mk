@@ -99,6 +99,7 @@ unit_tests = \
 	tests/unit/test_permutation \
 	tests/unit/test_poller \
 	tests/unit/test_pool \
+	tests/unit/test_post \
 	tests/unit/test_pqueue \
 	tests/unit/test_quota \
 	tests/unit/test_random \

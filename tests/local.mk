@@ -27,6 +27,7 @@ unit_tests = \
 	tests/unit/test_compare_options \
 	tests/unit/test_combine \
 	tests/unit/test_config \
+	tests/unit/test_completions \
 	tests/unit/test_control \
 	tests/unit/test_control_loss \
 	tests/unit/test_control_path \

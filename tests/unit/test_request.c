@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests that are buffered: complete before the backend has ended them.
+ * Requests that are buffered: complete before the backend has ended them. And for how long others
+ * are waited for.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +19,8 @@ static struct collnet *c;
 static struct collnet_team team;
 static uint32_t collected, progressed;
 static bool breaks; /* the next time that the backend is to make progress */
+static bool idle;   /* it makes none, and is given up */
+static cn_time last_until;
 static const struct cn_err why_gone = { .code = COLLNET_EDAEMON, .text = "gone" };
 
 static void collect(struct collnet_request *r)
@@ -30,11 +33,16 @@ static void progress(struct collnet *context, cn_time until)
 {
 	uint32_t i = 0;
 
+	last_until = until;
+	if (idle) {
+		return;
+	}
 	if (breaks) {
 		cn_context_gone(context, &why_gone);
 		return;
 	}
 	assert_true(until > 0);
+	assert_int_equal(context->awaits_buffered, 1); /* what is not urgent is told, too */
 	while (!context->requests[i].buffered) {
 		assert_true(++i < CN_MSG_REQUESTS);
 	}
@@ -42,7 +50,15 @@ static void progress(struct collnet *context, cn_time until)
 	cn_request_done(&context->requests[i], COLLNET_OK, "");
 }
 
-static const struct cn_backend backend = { .collect = collect, .progress = progress };
+static void give_up(struct collnet *context, const char *what)
+{
+	(void)what;
+	cn_context_gone(context, &why_gone);
+}
+
+static const struct cn_backend backend = { .collect = collect,
+					   .progress = progress,
+					   .give_up = give_up };
 
 static int setup(void **state)
 {
@@ -57,7 +73,7 @@ static int setup(void **state)
 	}
 	team = (struct collnet_team){ .c = c, .job = "job" };
 	collected = progressed = 0;
-	breaks = false;
+	breaks = idle = false;
 	return 0;
 }
 
@@ -182,6 +198,7 @@ static void cn_request_get__waits_for_what_its_caller_does_not_know(void **state
 	}
 	post();
 	assert_int_equal(progressed, 3);
+	assert_int_equal(c->awaits_buffered, 0);
 	assert_int_equal(team.outstanding, COLLNET_OUTSTANDING_MAX - 2);
 	post();
 	post();
@@ -211,6 +228,7 @@ static void cn_request_get__waits_for_a_place_in_the_table(void **state)
 	fill_table();
 	post();
 	assert_int_equal(progressed, 1);
+	assert_int_equal(c->awaits_buffered, 0);
 	assert_null(cn_request_get(c, &team, NULL, 1000, &c->err));
 	assert_non_null(strstr(c->err.text, "all 512 requests"));
 }
@@ -257,6 +275,34 @@ static void cn_context_gone__is_the_error_of_calls_that_wait(void **state)
 	assert_int_equal(cn_team_open(c, &o, 0, &from, &t), COLLNET_EDAEMON);
 }
 
+/*
+ * A caller may compute until after the deadline: the backend has two more seconds from the first
+ * wait after it, and not from each one.
+ */
+static void collnet_wait__after_the_deadline(void **state)
+{
+	struct collnet_request *r = post();
+	cn_time first;
+
+	(void)state;
+	idle = true;
+	r->deadline = 1;
+	first = cn_now();
+	assert_int_equal(collnet_wait(r, 1), COLLNET_INPROGRESS);
+	assert_true(r->late_since >= first && r->late_since <= cn_now());
+	assert_true(last_until < first + 1000 * CN_MS);
+	first = r->late_since;
+	assert_int_equal(collnet_wait(r, 1), COLLNET_INPROGRESS);
+	assert_int_equal(r->late_since, first);
+	/* So long ago that these two seconds are over. */
+	r->late_since = 2;
+	assert_int_equal(collnet_wait(r, 1000), COLLNET_EDAEMON);
+	/* The next request in its place begins anew. */
+	c->gone.code = COLLNET_OK;
+	assert_ptr_equal(post(), r);
+	assert_int_equal(r->late_since, 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -270,6 +316,7 @@ int main(void)
 		TEST(cn_request_buffered__leaves_room_for_other_teams),
 		TEST(cn_request_get__waits_for_what_its_caller_does_not_know),
 		TEST(cn_request_get__waits_for_a_place_in_the_table),
+		TEST(collnet_wait__after_the_deadline),
 		TEST(cn_context_gone__ends_what_is_buffered),
 		TEST(cn_context_gone__is_the_error_of_calls_that_wait),
 	};

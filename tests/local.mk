@@ -33,6 +33,7 @@ unit_tests = \
 	tests/unit/test_control_path \
 	tests/unit/test_cursor \
 	tests/unit/test_daemon_combine \
+	tests/unit/test_daemon_request \
 	tests/unit/test_derive \
 	tests/unit/test_draw \
 	tests/unit/test_emit \

@@ -22,6 +22,7 @@ static struct cn_daemon *d;
 static bool out_of_memory, no_process, no_epoll;
 static unsigned forks;
 static uint32_t ngroups; /* of the client, the last of them the daemon's; 0: as they are */
+static uid_t uid;	 /* with groups: of the client */
 
 /* Linked with --wrap. */
 void *__real_calloc(size_t n, size_t size);
@@ -45,7 +46,7 @@ int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 	if (ngroups == 0 || level != SOL_SOCKET || name != SO_PEERGROUPS) {
 		rc = __real_getsockopt(fd, level, name, value, len);
 		if (ngroups > 0 && name == SO_PEERCRED) {
-			cred->uid = cred->gid = 65001;
+			cred->uid = cred->gid = uid;
 		}
 		return rc;
 	}
@@ -92,6 +93,7 @@ static int setup(void **state)
 	const struct sockaddr_un any = { .sun_family = AF_UNIX };
 
 	(void)state;
+	uid = 65001;
 	d = calloc(1, sizeof(*d));
 	assert_non_null(d);
 	cn_config_init(&d->config);
@@ -184,6 +186,34 @@ static void must_be_told(int fd, int status, const char *text)
 	assert_non_null(strstr(m.text, text));
 	assert_int_equal(recv(fd, &m, sizeof(m), MSG_DONTWAIT), 0);
 	close(fd);
+}
+
+/* The last places are root's; those whose processes still read memory take one, too. */
+static void accept__keeps_places_for_root(void **state)
+{
+	int fds[3];
+
+	(void)state;
+	ngroups = 1;
+	d->nleft = CN_CLIENTS_MAX - CN_CLIENTS_RESERVE - 1;
+	for (int i = 0; i < 2; i++) {
+		fds[i] = connect_client();
+		cn_client_accept(d);
+		assert_int_equal(d->nclients, 1);
+	}
+	must_be_told(fds[1], COLLNET_ELIMIT, "limit of 992 connections");
+	uid = 0;
+	fds[1] = connect_client();
+	cn_client_accept(d);
+	assert_int_equal(d->nclients, 2);
+	d->nleft = CN_CLIENTS_MAX - 2;
+	fds[2] = connect_client();
+	cn_client_accept(d);
+	assert_int_equal(d->nclients, 2);
+	must_be_told(fds[2], COLLNET_ELIMIT, "limit of 1024 connections");
+	ngroups = d->nleft = 0;
+	close(fds[0]);
+	close(fds[1]);
 }
 
 /* What kernels before 6.16 need: one process closes all sockets of a round. */
@@ -329,6 +359,31 @@ static void region__of_more_than_4_gib(void **state)
 	close(fd);
 }
 
+/* The sum of a client's regions is limited, and what it gives back is not in it. */
+static void region__beside_others(void **state)
+{
+	struct cn_msg_region m = { .head = { .type = CN_MSG_REGION }, .bytes = 4096 };
+	const int fd = connect_client();
+	struct cn_client *c;
+
+	(void)state;
+	d->memory.base = d->memory.total = (uint64_t)64 << 30;
+	cn_client_accept(d);
+	c = d->clients[0];
+	c->bytes = CN_MSG_BYTES - 2 * m.bytes; /* of others */
+	for (m.region = 0; m.region < 2; m.region++) {
+		assert_true(cn_mapping_create(c, &m));
+		assert_false(c->marked);
+	}
+	assert_true(cn_mapping_drop(c, 0));
+	m.region = 0;
+	assert_true(cn_mapping_create(c, &m));
+	m.region = 2;
+	assert_false(cn_mapping_create(c, &m));
+	assert_true(c->marked);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,11 +391,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(accept__of_a_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(accept__refuses_many_with_one_process, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(accept__keeps_places_for_root, setup, teardown),
 		cmocka_unit_test_setup_teardown(accept__ends_with_the_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(accept__without_epoll, setup, teardown),
 		cmocka_unit_test_setup_teardown(reap__without_a_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(reap__unmaps_in_turns, setup, teardown),
 		cmocka_unit_test_setup_teardown(region__of_more_than_4_gib, setup, teardown),
+		cmocka_unit_test_setup_teardown(region__beside_others, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -467,6 +467,7 @@ static void region__waits_for_what_is_unmapped(void **state)
 	close(memory);
 	while (cn_mapping_unmap(d)) {
 	}
+	assert_int_equal(d->memory.used, m.bytes);
 	m.region = 1;
 	m.bytes = 200 * MIB;
 	assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));

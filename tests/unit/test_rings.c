@@ -347,6 +347,24 @@ static void sleep__on_the_daemons_processor(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
+/* Of several requests after a completion only the first one shows how soon it was. */
+static void prompt__is_the_first_request(void **state)
+{
+	struct cn_msg_release m = { .head = { .type = CN_MSG_RELEASE } };
+
+	(void)state;
+	for (; m.head.tag < 2; m.head.tag++) { /* they complete nothing */
+		a.client->ops[m.head.tag].client = a.client;
+		a.client->ops[m.head.tag].kept = true;
+		a.client->user->used[CN_QUOTA_REQUESTS]++;
+		assert_int_equal(cn_shm_ring_put(&a.requests, &m, sizeof(m)), CN_SHM_RING_OK);
+	}
+	a.client->done_at = d->now;
+	assert_true(cn_rings_poll(d));
+	assert_false(a.client->marked);
+	assert_int_equal(a.client->prompt, 1);
+}
+
 /* The end of an operation whose caller went on wakes him only if he waits for such ends. */
 static void sleep__what_is_not_urgent_wakes_nobody(void **state)
 {
@@ -540,6 +558,7 @@ int main(void)
 		CASE(sleep__doorbell_and_event),
 		CASE(sleep__futex),
 		CASE(sleep__on_the_daemons_processor),
+		CASE(prompt__is_the_first_request),
 		CASE(sleep__what_is_not_urgent_wakes_nobody),
 		CASE(poll__forgets_idle_clients),
 		CASE(hand_out__unread),

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * daemon/request.c, and client.c as clients go: the numbers that a client has taken, and what it is
+ * charged for them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/daemon.h"
+#include "tests/unit/hub.h"
+
+#define HIGH 40u /* number of an endpoint, of more than 32 bits */
+
+static struct cn_daemon *d;
+static struct cn_hub *hub;
+static struct cn_client *c;
+static struct cn_user *user;
+static int fd; /* the client's */
+
+/* A daemon of which the client is the only one, on a network without other nodes. */
+static int setup(void **state)
+{
+	const struct cn_msg_hello hello = { .head = { .type = CN_MSG_HELLO },
+					    .magic = CN_MSG_MAGIC,
+					    .version = CN_MSG_VERSION };
+	struct cn_engine_config config;
+	struct cn_msg_welcome welcome;
+	int p[2];
+
+	(void)state;
+	d = calloc(1, sizeof(*d));
+	hub = cn_hub_new(1, 1500, 8);
+	assert_true(d != NULL && hub != NULL);
+	cn_config_init(&d->config);
+	d->now = 1000 * CN_MS;
+	d->memory.base = d->memory.total = (uint64_t)64 << 20;
+	d->memory.usage_fd = -1;
+	d->runtime.link = cn_hub_port(hub, 0);
+	cn_engine_config_init(&config);
+	memcpy(config.node.mac, d->runtime.link->mac, 6);
+	config.node.epoch = 1;
+	config.node.mtu = 1500;
+	snprintf(config.node.name, sizeof(config.node.name), "self");
+	assert_int_equal(cn_engine_new(&config, &d->runtime.engine, NULL), COLLNET_OK);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p), 0);
+	d->guarded = cn_receive_guard(p[0]);
+	fd = p[1];
+	c = cn_client_new(d, p[0], 1000);
+	assert_non_null(c);
+	user = c->user;
+	cn_client_message(c, (const union cn_msg *)(const void *)&hello, sizeof(hello));
+	assert_int_equal(recv(fd, &welcome, sizeof(welcome), MSG_DONTWAIT), sizeof(welcome));
+	return 0;
+}
+
+/* Nothing remains charged to anybody. */
+static int teardown(void **state)
+{
+	(void)state;
+	cn_client_end(d);
+	for (int q = 0; q < CN_QUOTAS; q++) {
+		assert_int_equal(user->used[q], 0);
+	}
+	cn_engine_free(d->runtime.engine);
+	cn_hub_free(hub);
+	close(fd);
+	free(d);
+	return 0;
+}
+
+/* The status of the answer, of this type; INT32_MAX: there is none. */
+static int32_t ask(const void *m, size_t len, enum cn_msg_type type)
+{
+	static union cn_msg answer;
+
+	cn_client_message(c, m, len);
+	if (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) <= 0) {
+		return INT32_MAX;
+	}
+	assert_int_equal(answer.head.type, type);
+	return type == CN_MSG_REPLY  ? answer.reply.status
+	       : type == CN_MSG_DONE ? answer.done.status
+				     : COLLNET_OK;
+}
+
+static int32_t open_endpoint(uint32_t endpoint, uint32_t number)
+{
+	const struct cn_msg_open m = { .head = { .type = CN_MSG_OPEN },
+				       .endpoint = endpoint,
+				       .number = number };
+
+	return ask(&m, sizeof(m), CN_MSG_REPLY);
+}
+
+static int32_t close_endpoint(uint32_t endpoint)
+{
+	const struct cn_msg_close m = { .head = { .type = CN_MSG_CLOSE }, .endpoint = endpoint };
+
+	return ask(&m, sizeof(m), CN_MSG_REPLY);
+}
+
+static int32_t receive(uint32_t endpoint, uint32_t tag)
+{
+	const struct cn_msg_recv m = { .head = { .type = CN_MSG_RECV, .tag = tag },
+				       .endpoint = endpoint,
+				       .timeout_ms = 1000,
+				       .data = { .region = CN_MSG_NO_REGION } };
+
+	return ask(&m, sizeof(m), CN_MSG_DONE);
+}
+
+static uint64_t endpoints(void)
+{
+	return user->used[CN_QUOTA_ENDPOINTS];
+}
+
+static void endpoint__is_given_back(void **state)
+{
+	(void)state;
+	assert_int_equal(open_endpoint(0, 7), COLLNET_OK);
+	assert_int_equal(endpoints(), 1);
+	assert_int_not_equal(open_endpoint(1, 7), COLLNET_OK); /* the number is taken */
+	assert_int_equal(endpoints(), 1);
+	assert_int_equal(close_endpoint(0), COLLNET_OK);
+	assert_int_equal(endpoints(), 0);
+	d->config.limits[CN_QUOTA_ENDPOINTS] = 1;
+	assert_int_equal(open_endpoint(0, 7), COLLNET_OK);
+	assert_int_equal(open_endpoint(1, 8), COLLNET_ELIMIT);
+	assert_int_equal(endpoints(), 1);
+	/* The client ends with it: teardown(). */
+}
+
+/* What went with the interface keeps its number until it is closed, and counts no more. */
+static void endpoint__that_is_lost(void **state)
+{
+	(void)state;
+	assert_int_equal(open_endpoint(HIGH, 7), COLLNET_OK);
+	cn_client_detach(c);
+	assert_int_equal(endpoints(), 0);
+	assert_int_equal(receive(HIGH, 1), COLLNET_EIFACE);
+	assert_false(c->marked);
+	assert_int_equal(close_endpoint(HIGH), COLLNET_OK);
+	assert_int_equal(endpoints(), 0);
+	assert_int_equal(open_endpoint(HIGH, 7), COLLNET_OK);
+	assert_int_equal(receive(HIGH, 1), INT32_MAX); /* it waits */
+	assert_false(c->marked);
+}
+
+static void endpoint__lost_and_opened_again(void **state)
+{
+	(void)state;
+	assert_int_equal(open_endpoint(HIGH, 7), COLLNET_OK);
+	cn_client_detach(c);
+	assert_int_equal(open_endpoint(HIGH - 1, 8), COLLNET_OK);
+	assert_int_equal(open_endpoint(HIGH - 32, 9), COLLNET_OK);
+	assert_false(c->marked);
+	assert_int_equal(open_endpoint(HIGH, 7), INT32_MAX);
+	assert_true(c->marked);
+}
+
+/* The number of a persistent operation is taken, also when it is not outstanding. */
+static void persistent__keeps_its_number(void **state)
+{
+	const struct cn_msg_join join = { .head = { .type = CN_MSG_JOIN, .tag = 1 },
+					  .ranks = 1,
+					  .timeout_ms = 1000,
+					  .job = "job" };
+	const struct cn_msg_coll barrier = { .head = { .type = CN_MSG_COLL, .tag = 1 },
+					     .op = CN_OP_BARRIER,
+					     .timeout_ms = 1000,
+					     .persistent = 1,
+					     .send = { .region = CN_MSG_NO_REGION },
+					     .recv = { .region = CN_MSG_NO_REGION },
+					     .blocks = { .region = CN_MSG_NO_REGION },
+					     .scratch = { .region = CN_MSG_NO_REGION } };
+	const struct cn_msg_release release = { .head = { .type = CN_MSG_RELEASE, .tag = 1 } };
+
+	(void)state;
+	assert_int_equal(ask(&join, sizeof(join), CN_MSG_JOINED), COLLNET_OK);
+	assert_int_equal(ask(&barrier, sizeof(barrier), CN_MSG_DONE), COLLNET_OK);
+	assert_int_equal(user->used[CN_QUOTA_REQUESTS], 1);
+	assert_int_equal(ask(&release, sizeof(release), CN_MSG_DONE), INT32_MAX);
+	assert_int_equal(user->used[CN_QUOTA_REQUESTS], 0);
+	assert_int_equal(ask(&barrier, sizeof(barrier), CN_MSG_DONE), COLLNET_OK);
+	assert_false(c->marked);
+	assert_int_equal(ask(&barrier, sizeof(barrier), CN_MSG_DONE), INT32_MAX);
+	assert_true(c->marked);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(endpoint__is_given_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(endpoint__that_is_lost, setup, teardown),
+		cmocka_unit_test_setup_teardown(endpoint__lost_and_opened_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(persistent__keeps_its_number, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

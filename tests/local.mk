@@ -51,6 +51,7 @@ unit_tests = \
 	tests/unit/test_engine_fault \
 	tests/unit/test_engine_team \
 	tests/unit/test_split \
+	tests/unit/test_split_refusals \
 	tests/unit/test_split_restart \
 	tests/unit/test_engine_vector \
 	tests/unit/test_experiment_rings \

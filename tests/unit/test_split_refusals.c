@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lib/coll/split.c: what is refused while a team is divided, and leaves no trace: claims that
+ * contradict each other, calls, and more early frames than are kept.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "coll/engine_state.h"
+#include "coll/split.h"
+#include "coll/team.h"
+#include "engine_fixture.h"
+
+#define DIVIDED 4u /* ranks, two on each of two nodes */
+#define EARLY	64u
+
+static struct cn_member *old[DIVIDED];
+
+/* The teams that are made are the fixture's, and the one that is divided is ours. */
+static struct engine_fixture *begin(void)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+
+	engine_join_all(w, 2, false, "job");
+	for (uint32_t r = 0; r < DIVIDED; r++) {
+		old[r] = w->rank[r].member;
+		w->rank[r].member = NULL;
+		w->rank[r].joined.calls = 0;
+	}
+	return w;
+}
+
+static void finish(struct engine_fixture *w)
+{
+	engine_leave_all(w);
+	for (uint32_t r = 0; r < DIVIDED; r++) {
+		cn_team_leave(old[r], w->now, false);
+	}
+	engine_run(w, SECOND);
+	for (uint32_t i = 0; i < w->nodes; i++) {
+		assert_int_equal(w->engines[i]->early_frames, 0);
+	}
+	engine_fixture_free(w);
+}
+
+/* The rank calls. */
+static int call(struct engine_fixture *w, uint32_t r)
+{
+	static const struct cn_split_call made = { "made", CN_MAKING_SPLIT, 0, 0 };
+	struct cn_err err;
+
+	return cn_team_split(old[r], w->now, &made, w->now + 10 * SECOND,
+			     engine_begin_wait(w, &w->rank[r].joined), &w->rank[r].member, &err);
+}
+
+static void all_end(struct engine_fixture *w, int status, const char *text)
+{
+	engine_run(w, 20 * CN_MS);
+	for (uint32_t r = 0; r < DIVIDED; r++) {
+		assert_int_equal(w->rank[r].joined.calls, 1);
+		assert_int_equal(w->rank[r].joined.status, status);
+		assert_non_null(strstr(w->rank[r].joined.text, text));
+	}
+}
+
+/* Ranks of a node say that its team has two ports. */
+static void claims__of_two_ports(void **state)
+{
+	struct engine_fixture *w = begin();
+	uint16_t *port;
+
+	(void)state;
+	for (uint32_t r = 0; r < 3; r++) {
+		assert_int_equal(call(w, r), COLLNET_OK);
+	}
+	port = &w->rank[2].member->team->transport->port;
+	++*port;
+	assert_int_equal(call(w, 3), COLLNET_OK);
+	--*port;
+	all_end(w, COLLNET_EMISMATCH, "node n1 says different things of job made");
+	finish(w);
+}
+
+static uint64_t data_sent(const struct engine_fixture *w, uint32_t node)
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+
+	cn_engine_stats(w->engines[node], &s, false);
+	return s.data_sent;
+}
+
+/* A call that is refused is no rank that left: others are told nothing, and wait for the next one.
+ */
+static void call__that_is_refused(void **state)
+{
+	struct engine_fixture *w = begin();
+	const uint64_t most = w->engines[0]->config.max_schedules, sent = data_sent(w, 0);
+
+	(void)state;
+	assert_int_equal(call(w, 2), COLLNET_OK);
+	assert_int_equal(call(w, 3), COLLNET_OK);
+	w->engines[0]->config.max_schedules = 1;
+	assert_int_equal(call(w, 0), COLLNET_ELIMIT);
+	w->engines[0]->config.max_schedules = most;
+	assert_null(w->rank[0].member);
+	assert_int_equal(w->rank[0].joined.calls, 0);
+	engine_run(w, 10 * CN_MS);
+	assert_int_equal(data_sent(w, 0), sent);
+	assert_int_equal(w->rank[2].joined.calls, 0);
+	assert_int_equal(call(w, 0), COLLNET_OK);
+	assert_int_equal(call(w, 1), COLLNET_OK);
+	all_end(w, COLLNET_OK, "");
+	finish(w);
+}
+
+/* A team that is woken before all claims are there sleeps again. */
+static void expire__without_claims(void **state)
+{
+	struct engine_fixture *w = begin();
+	struct cn_team *t;
+
+	(void)state;
+	assert_int_equal(call(w, 0), COLLNET_OK);
+	t = w->rank[0].member->team;
+	cn_wireup_wake(t, 1);
+	assert_int_equal(cn_team_deadline(t), 1);
+	cn_team_expire(t, w->now);
+	assert_true(cn_team_deadline(t) == CN_NEVER);
+	for (uint32_t r = 1; r < DIVIDED; r++) {
+		assert_int_equal(call(w, r), COLLNET_OK);
+	}
+	all_end(w, COLLNET_OK, "");
+	finish(w);
+}
+
+/* Whether a frame of so many bytes is kept, which the node with this address sends. */
+static bool keeps(struct cn_team *t, const uint8_t *mac, enum cn_type type, uint32_t bytes)
+{
+	static uint8_t ether[CN_HEAD + MTU];
+	const struct cn_wire w = { .type = (uint8_t)type,
+				   .length = (uint16_t)bytes,
+				   .port_to = t->transport->port,
+				   .session = 1 };
+	const struct cn_rx_frame f = { .ether = ether,
+				       .data = ether + CN_ETH_HEADER,
+				       .len = CN_WIRE_HEADER + bytes };
+
+	memcpy(ether + 6, mac, 6);
+	cn_wire_put(ether + CN_ETH_HEADER, &w);
+	return cn_division_keep(t, &f);
+}
+
+static void early__frames_are_bounded(void **state)
+{
+	struct engine_fixture *w = begin();
+	const uint8_t *mac = w->engines[1]->config.node.mac;
+	uint32_t most;
+	struct cn_team *t;
+
+	(void)state;
+	assert_int_equal(call(w, 0), COLLNET_OK);
+	t = w->rank[0].member->team;
+	most = cn_node_payload(t->transport->node);
+	assert_false(keeps(t, w->engines[0]->config.node.mac, CN_TYPE_COLL, 8));
+	assert_false(keeps(t, mac, CN_TYPE_ACK, 0));
+	assert_false(keeps(t, mac, CN_TYPE_COLL, most + 1));
+	for (uint32_t i = 0; i < EARLY; i++) {
+		assert_int_equal(w->engines[0]->early_frames, i);
+		assert_true(keeps(t, mac, i % 2 ? CN_TYPE_COLL : CN_TYPE_CONTROL, most));
+	}
+	assert_false(keeps(t, mac, CN_TYPE_COLL, 8));
+	assert_int_equal(w->engines[0]->early_frames, EARLY);
+	/* Their session is none of ours: they are dropped when there is one. */
+	for (uint32_t r = 1; r < DIVIDED; r++) {
+		assert_int_equal(call(w, r), COLLNET_OK);
+	}
+	all_end(w, COLLNET_OK, "");
+	finish(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(claims__of_two_ports),
+		cmocka_unit_test(call__that_is_refused),
+		cmocka_unit_test(expire__without_claims),
+		cmocka_unit_test(early__frames_are_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -82,7 +82,7 @@ static void claims__of_two_ports(void **state)
 	++*port;
 	assert_int_equal(call(w, 3), COLLNET_OK);
 	--*port;
-	all_end(w, COLLNET_EMISMATCH, "node n1 says different things of job made");
+	all_end(w, COLLNET_EMISMATCH, "node n1 contradicts itself about job made");
 	finish(w);
 }
 

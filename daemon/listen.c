@@ -214,7 +214,7 @@ void cn_listen_close(struct cn_daemon *d)
 	if (d->unlink_socket && lstat(d->config.socket, &st) == 0 && st.st_ino == d->socket_inode &&
 	    unlink(d->config.socket) != 0) {
 		/* In a directory of root's: the next start replaces it. */
-		cn_log(COLLNET_LOG_DEBUG, "socket %s stays behind: %s", d->config.socket,
+		cn_log(COLLNET_LOG_DEBUG, "cannot remove socket %s: %s", d->config.socket,
 		       cn_strerror(errno));
 	}
 	d->unlink_socket = false;

@@ -26,7 +26,7 @@ const char *collnet_strerror(int status)
 		[-COLLNET_ETIMEOUT] = "the deadline passed",
 		[-COLLNET_EPEER] = "a node stopped answering or restarted",
 		[-COLLNET_ERANK] = "a rank left the team or died",
-		[-COLLNET_EMISMATCH] = "ranks called different operations, or with other sizes",
+		[-COLLNET_EMISMATCH] = "operations or sizes differ between ranks",
 		[-COLLNET_EPERM] = "permission denied",
 		[-COLLNET_EIFACE] = "there is no such interface, or it cannot be used",
 		[-COLLNET_EDAEMON] = "the daemon is not running, or has terminated",

@@ -275,7 +275,7 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 
 	if (!read_join(c, &in, job, sizeof(job), &yours)) {
 		if (may_complain(m)) {
-			cn_log(COLLNET_LOG_WARNING, "node %s sent a join that makes no sense",
+			cn_log(COLLNET_LOG_WARNING, "node %s sent an invalid JOIN",
 			       cn_peer_name(m->peer));
 		}
 		return;

@@ -85,9 +85,9 @@ def _close_lingering():
 
 class Context(Handle):
     """
-    A context: what the process has with this node's transport.
+    A context: a program's handle on the network.
 
-    The options are those of struct collnet_options; what is None comes from the environment.
+    The options are those of struct collnet_options; those that are None come from the environment.
     timeout, the deadline of calls that specify none, is in seconds.
     """
 
@@ -153,7 +153,7 @@ class Context(Handle):
     def alloc(self, size):
         """
         Zeroed memory that is sent and received without a copy, as a writable memoryview of bytes.
-        It is freed when the last object that uses it is gone.
+        It is freed with the last object that uses it.
         """
         self._open()
         size = api.whole("size", size)
@@ -163,7 +163,7 @@ class Context(Handle):
         return self._memory.alloc(size)
 
     def team(self, job=None, rank=None, size=None, timeout=None, secret=None):
-        """Joins a team, by default that of the launcher, and waits until all ranks have."""
+        """Joins a team, by default the launcher's, and waits until all ranks have joined."""
         self._open()
         options = api.collnet_team_options()
         library.collnet_team_options_init(byref(options))
@@ -213,7 +213,7 @@ class Context(Handle):
 
 
 class Endpoint(Handle):
-    """Sends and receives messages under a number of its node. Context.endpoint() opens one."""
+    """Sends and receives messages without a connection. Context.endpoint() opens one."""
 
     def __init__(self, context, number):
         self._context = context

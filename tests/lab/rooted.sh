@@ -29,8 +29,8 @@ rooted "right" --shape 3x2 --ranks-per-node 2
 rooted "right wrong disagree" --shape 3 --no-daemons
 [ "$n" -eq 9 ] || { cat out; fail "$n of 9"; }
 rooted disagree --shape 4x2
-has "bcast, roots 2 and 0: rank 1: ranks called different operations" out
+has "bcast, roots 2 and 0: rank 1: operations or sizes differ between ranks" out
 has "does not match node h1 in operation 1 " out
 # The two that disagree are on one node, and tell its daemon so.
 rooted disagree --shape 2 --ranks-per-node 2
-has "bcast, roots 0 and 1: rank 1: ranks called different operations.* after [0-9]* ms: rank [01] on node h0" out
+has "bcast, roots 0 and 1: rank 1: operations or sizes differ between ranks.* after [0-9]* ms: rank [01] on node h0" out

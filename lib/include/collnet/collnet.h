@@ -55,7 +55,7 @@ enum collnet_status {
 	COLLNET_ETIMEOUT = -3,	    /**< the deadline passed */
 	COLLNET_EPEER = -4,	    /**< a node stopped answering or restarted */
 	COLLNET_ERANK = -5,	    /**< a rank left the team or died */
-	COLLNET_EMISMATCH = -6,	    /**< ranks called different operations, or with other sizes */
+	COLLNET_EMISMATCH = -6,	    /**< operations or sizes differ between ranks */
 	COLLNET_EPERM = -7,	    /**< permission denied */
 	COLLNET_EIFACE = -8,	    /**< there is no such interface, or it cannot be used */
 	COLLNET_EDAEMON = -9,	    /**< the daemon is not running, or has terminated */

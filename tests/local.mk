@@ -109,6 +109,7 @@ unit_tests = \
 	tests/unit/test_ranges \
 	tests/unit/test_receive \
 	tests/unit/test_receiver \
+	tests/unit/test_receiver_gaps \
 	tests/unit/test_reduce \
 	tests/unit/test_registry \
 	tests/unit/test_reload \

@@ -188,6 +188,7 @@ static void derive__last_of_the_parent_dies(void **state)
 {
 	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
 	struct cn_member *parents[4];
+	struct cn_team *t;
 
 	(void)state;
 	engine_join_all(w, 2, false, "job");
@@ -197,6 +198,11 @@ static void derive__last_of_the_parent_dies(void **state)
 	}
 	leave_parent(w, &parents[1], false);
 	leave_parent(w, &parents[0], true);
+	engine_run(w, 10 * CN_MS);
+	t = w->rank[3].member->team;
+	t->wireup
+		.wake_at = CN_NEVER; /* its end is a deadline, also if nothing else is to be done */
+	assert_in_range(cn_team_deadline(t), w->now + 1900 * CN_MS, w->now + 2 * SECOND);
 	engine_wait_all(w, -1, 3 * SECOND);
 	for (uint32_t r = 1; r < 4; r++) {
 		assert_int_equal(w->rank[r].joined.status, COLLNET_ERANK);

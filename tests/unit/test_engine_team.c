@@ -284,6 +284,96 @@ static void engine__rank_leaves_in_order(void **state)
 	engine_fixture_free(w);
 }
 
+/* Polls node 0, which hears nothing of node 2. */
+static void poll_deaf(struct engine_fixture *w)
+{
+	const uint8_t *mac = w->engines[2]->config.node.mac;
+	struct cn_link *l = cn_hub_port(w->hub, 0);
+	struct cn_rx_frame in[32];
+	struct cn_frame out;
+	size_t n;
+
+	while ((n = cn_link_recv(l, in, 32)) > 0) {
+		for (size_t i = 0; i < n; i++) {
+			if (memcmp(in[i].ether + 6, mac, 6) != 0) {
+				cn_engine_input(w->engines[0], w->now, &in[i]);
+			}
+		}
+		cn_link_release(l);
+	}
+	cn_engine_expire(w->engines[0], w->now);
+	while (cn_engine_output(w->engines[0], w->now, &out)) {
+		assert_int_equal(cn_link_send(l, &out, 1), 1);
+	}
+}
+
+/* A rank leaves while another node still waits for a third one: that has its team, too, and what it
+ * calls then fails at once. */
+static void engine__rank_leaves_before_others_are_ready(void **state)
+{
+	const struct cn_coll_args a = { .op = CN_OP_BARRIER,
+					.window = COLLNET_WINDOW_AUTO,
+					.deadline = CN_NEVER };
+	struct engine_fixture *w = engine_fixture(3, NULL, NULL);
+	struct engine_rank *x = w->rank;
+	struct cn_err err;
+
+	(void)state;
+	w->ranks = 3;
+	engine_join(w, 1, 1, "job", 10 * SECOND);
+	engine_join(w, 2, 2, "job", 10 * SECOND);
+	engine_run(w, SECOND);
+	engine_join(w, 0, 0, "job", 10 * SECOND);
+	for (int i = 0; i < 1000; i++) {
+		const struct cn_wireup *wireup = &x[0].member->team->wireup;
+
+		if (wireup->complete && wireup->npaths == 0) { /* it has committed */
+			poll_deaf(w);
+		} else {
+			cn_poller_poll(w->pollers[0], w->now);
+		}
+		cn_poller_poll(w->pollers[1], w->now);
+		cn_poller_poll(w->pollers[2], w->now);
+		w->now += CN_US;
+		if (x[1].member != NULL && x[1].joined.calls > 0) {
+			engine_leave(w, 1, false);
+		}
+	}
+	assert_null(x[1].member);
+	assert_int_equal(x[0].joined.calls, 0);
+	engine_wait_all(w, -1, SECOND);
+	assert_int_equal(x[0].joined.status, COLLNET_OK);
+	assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
+	assert_int_equal(x[0].op[0].calls, 1);
+	assert_int_equal(x[0].op[0].status, COLLNET_ERANK);
+	assert_non_null(strstr(x[0].op[0].text, "rank 1 on node n1 left the team after 0"));
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
+/* A team that has failed holds no frames of operations that never start here. */
+static void engine__failed_team_holds_no_frames(void **state)
+{
+	const struct cn_coll_args a = {
+		.op = CN_OP_BCAST, .bytes = 300, .window = COLLNET_WINDOW_AUTO, .deadline = CN_NEVER
+	};
+	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+	struct cn_team *t;
+	struct cn_err err;
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	w->number = 2; /* the root is rank 0 */
+	assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
+	engine_run(w, 10 * CN_MS);
+	t = w->rank[1].member->team;
+	assert_non_null(t->unexpected.first);
+	cn_team_fail(t, true, COLLNET_ERANK, "it has failed");
+	assert_null(t->unexpected.first);
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 static void engine__jobs_one_after_the_other(void **state)
 {
 	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
@@ -455,6 +545,8 @@ int main(void)
 		cmocka_unit_test(engine__earlier_run_that_waits),
 		cmocka_unit_test(engine__rank_leaves_in_order),
 		cmocka_unit_test(engine__numbers_wrap),
+		cmocka_unit_test(engine__rank_leaves_before_others_are_ready),
+		cmocka_unit_test(engine__failed_team_holds_no_frames),
 		cmocka_unit_test(engine__jobs_one_after_the_other),
 		cmocka_unit_test(engine__lines_about_jobs),
 	};

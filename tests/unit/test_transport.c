@@ -416,6 +416,36 @@ static void transport__counters(void **state)
 	two_jobs_end(c);
 }
 
+/* What waits for a peer that is lost is dropped, and for others it is not. The next session in its
+ * place has not ended. */
+static void transport__what_goes_with_a_peer(void **state)
+{
+	struct two_jobs *c = two_jobs_begin(COLLNET_WINDOW_AUTO);
+	struct cn_transport *x = engine(c, 0)->own.next;
+	struct cn_team *t = x->team;
+	struct cn_peer *lost = cn_node_find(x->node, "h1"), *other = cn_node_find(x->node, "h2");
+	const uint32_t i = cn_peer_index(lost), k = cn_peer_index(other);
+	const uint8_t nothing = 0;
+
+	(void)state;
+	for (uint32_t n = 0; n < 100000 && x->pending.of_peer[i] + x->pending.of_peer[k] < 4; n++) {
+		cn_pending_send(&x->pending, n % 2 ? lost : other, &nothing, 1);
+	}
+	assert_true(x->pending.of_peer[i] > 0);
+	assert_true(x->pending.of_peer[k] > 0);
+	x->ended[i] = x->ended[k] = true;
+	x->team = NULL; /* it need not be told */
+	x->node->ops->peer_down(x, cn_sim_now(c->sim), lost, CN_PEER_RESTARTED);
+	x->team = t;
+	assert_int_equal(x->pending.of_peer[i], 0);
+	assert_true(x->pending.of_peer[k] > 0);
+	assert_int_equal(x->pending.n, x->pending.of_peer[k]);
+	x->node->ops->peer_up(x, cn_sim_now(c->sim), lost);
+	assert_false(x->ended[i]);
+	assert_true(x->ended[k]);
+	two_jobs_end(c);
+}
+
 /* The hosts of the topology have precedence in the table of nodes. */
 static void transport_listed__hosts_of_the_topology(void **state)
 {
@@ -446,6 +476,7 @@ int main(void)
 		cmocka_unit_test(transport__stale_frames),
 		cmocka_unit_test(transport__a_node_lives_on_any_port),
 		cmocka_unit_test(transport__counters),
+		cmocka_unit_test(transport__what_goes_with_a_peer),
 		cmocka_unit_test(transport_listed__hosts_of_the_topology),
 	};
 

@@ -225,12 +225,41 @@ static void local__failures(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* A long message, which is sent from the caller's memory, asks for the acknowledgement of its end:
+ * its caller does not wait for a delayed one. */
+static void send__ends_at_once(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+
+	(void)state;
+	endpoint_one_message(w, a, b, 100, false);
+	for (uint64_t frames = CN_EP_COPIED + 1; frames < CN_EP_COPIED + 32; frames++) {
+		const uint64_t bytes = frames * PAYLOAD - CN_EP_HEAD;
+		struct endpoint_request *in, *out;
+		cn_time began;
+
+		endpoint_run(w, SECOND);
+		began = w->now;
+		in = endpoint_recv_at(w, b, bytes, SECOND);
+		out = endpoint_send_to(w, a, "b", 7, bytes, 1, SECOND);
+		endpoint_assert_ok(w, out);
+		assert_true(w->now - began < CN_MS);
+		endpoint_assert_ok(w, in);
+		endpoint_drop(out);
+		endpoint_drop(in);
+	}
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(send__sizes),	   cmocka_unit_test(send__without_buffers),
-		cmocka_unit_test(recv__truncates), cmocka_unit_test(local__messages),
-		cmocka_unit_test(local__failures), cmocka_unit_test(open__little_memory),
+		cmocka_unit_test(send__sizes),	      cmocka_unit_test(send__without_buffers),
+		cmocka_unit_test(recv__truncates),    cmocka_unit_test(local__messages),
+		cmocka_unit_test(local__failures),    cmocka_unit_test(open__little_memory),
+		cmocka_unit_test(send__ends_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@ mpi_glue = \
 	mpi/glue/list.c \
 	mpi/glue/memory.c \
 	mpi/glue/pack.c \
+	mpi/glue/presence.c \
 	mpi/glue/reduce.c \
 	mpi/glue/select.c \
 	mpi/glue/team.c \
@@ -21,6 +22,7 @@ mpi_mca_coll_collnet_la_SOURCES = \
 	mpi/openmpi/missing/opal/mca/threads/pthreads/threads_pthreads_threads.h \
 	mpi/openmpi/missing/opal/mca/threads/pthreads/threads_pthreads_tsd.h \
 	mpi/openmpi/nonblocking.c \
+	mpi/openmpi/presence.c \
 	$(mpi_glue)
 mpi_mca_coll_collnet_la_CPPFLAGS = $(AM_CPPFLAGS) $(OPENMPI_CPPFLAGS)
 mpi_mca_coll_collnet_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
@@ -45,7 +47,9 @@ mpi_libcollnet_mpich_la_SOURCES = \
 	mpi/mpich/collectives.h \
 	mpi/mpich/preload.c \
 	mpi/mpich/preload.h \
+	mpi/mpich/presence.c \
 	mpi/mpich/weak.h \
+	lib/client/pmi.c \
 	$(mpi_glue)
 mpi_libcollnet_mpich_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPICH_CPPFLAGS) -include $(top_srcdir)/mpi/mpich/weak.h
 mpi_libcollnet_mpich_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,lazy

@@ -55,6 +55,8 @@ int cn_peers_from(cn_getenv_fn get, void *arg, const char *given, char **out, st
  * end, when there is no response within 5 s, or when the name needs `size` bytes or more.
  */
 bool cn_pmi_job(int fd, char *out, size_t size);
+/* The same for any request, a line, and what follows the key in the response, a line. */
+bool cn_pmi_ask(int fd, const char *request, const char *key, char *out, size_t size);
 
 /*
  * The owner that a secret names (with CN_OWNER_SECRET), of `given` or else COLLNET_SECRET; 0: there

@@ -68,28 +68,32 @@ static bool read_line(int fd, char *out, size_t size)
 	return false;
 }
 
-bool cn_pmi_job(int fd, char *out, size_t size)
+bool cn_pmi_ask(int fd, const char *request, const char *key, char *out, size_t size)
 {
-	static const char request[] = "cmd=get_my_kvsname\n", key[] = "kvsname=";
-	const size_t length = sizeof(request) - 1;
+	const size_t length = strlen(request);
 	char line[1024];
-	const char *name;
+	const char *value;
 	size_t n;
 
 	if (!is_pmi_socket(fd) || send(fd, request, length, MSG_NOSIGNAL) != (ssize_t)length ||
-	    !read_line(fd, line, sizeof(line)) || strncmp(line, "cmd=my_kvsname ", 15) != 0) {
+	    !read_line(fd, line, sizeof(line))) {
 		return false;
 	}
-	name = strstr(line, key);
-	if (name == NULL) {
+	value = strstr(line, key);
+	if (value == NULL) {
 		return false;
 	}
-	name += strlen(key);
-	n = strcspn(name, " ");
+	value += strlen(key);
+	n = strcspn(value, " ");
 	if (n == 0 || n >= size) {
 		return false;
 	}
-	memcpy(out, name, n);
+	memcpy(out, value, n);
 	out[n] = '\0';
 	return true;
+}
+
+bool cn_pmi_job(int fd, char *out, size_t size)
+{
+	return cn_pmi_ask(fd, "cmd=get_my_kvsname\n", " kvsname=", out, size);
 }

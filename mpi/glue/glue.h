@@ -77,6 +77,12 @@ void glue_set_verbose(int verbose);
  * is "measured", and is reported by the parameter's name on the rank where that is not NULL. */
 void glue_set_select(const char *how, const char *name);
 
+/* The name of a rank's node; false: it is not known. */
+typedef bool glue_node_function(int rank, char *out, size_t size);
+/* Prints one line about the ranks of MPI_COMM_WORLD, which has n, that lack what it takes. node may
+ * be NULL. */
+void glue_tell_lacking(const bool *lacks, int n, const char *what, glue_node_function *node);
+
 /* A communicator for which nothing is decided yet. */
 void glue_comm_init(struct glue_comm *c, const struct glue_mpi *mpi, void *self, int rank,
 		    int size);

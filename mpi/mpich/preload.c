@@ -21,6 +21,7 @@
 
 static bool active; /* between MPI_Init() and MPI_Finalize() */
 static int keyval = MPI_KEYVAL_INVALID;
+static MPI_Group world;
 static MPI_Request never = MPI_REQUEST_NULL; /* is not complete before the end of MPI */
 static char job[COLLNET_NAME_MAX + 1];
 
@@ -145,6 +146,24 @@ static int forget(MPI_Comm comm, int key, void *value, void *extra)
 	return MPI_SUCCESS;
 }
 
+/* Whether all ranks are of this job. Of those of another one it is not known whether they have this
+ * library. */
+static bool is_of_world(MPI_Comm comm, int size)
+{
+	MPI_Group group, inside;
+	int n = 0;
+
+	if (PMPI_Comm_group(comm, &group) != MPI_SUCCESS) {
+		return false;
+	}
+	if (PMPI_Group_intersection(group, world, &inside) == MPI_SUCCESS) {
+		PMPI_Group_size(inside, &n);
+		PMPI_Group_free(&inside);
+	}
+	PMPI_Group_free(&group);
+	return n == size;
+}
+
 /* NULL: left to MPICH, which also reports errors of arguments. A communicator that is being freed
  * has lost its attribute, perhaps. */
 static struct glue_comm *comm_of(MPI_Comm comm)
@@ -171,6 +190,10 @@ static struct glue_comm *comm_of(MPI_Comm comm)
 		return NULL;
 	}
 	glue_comm_init(c, &mpich, NULL, rank, size);
+	if (!is_of_world(comm, size)) {
+		c->state = GLUE_NOT_SERVED;
+		glue_explain(c, comm, 1, "not served: it has ranks of another job");
+	}
 	PMPI_Comm_set_attr(comm, keyval, c);
 	return c;
 }
@@ -277,13 +300,14 @@ static void begin(void)
 {
 	struct collnet_team_options o;
 	const char *verbose = getenv("COLLNET_MPI_VERBOSE");
-	int level, rank;
+	int level, rank, size;
 
-	if (!mpich_begin_arguments() ||
+	if (PMPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS ||
+	    PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS || !mpich_is_on_all(rank, size) ||
+	    PMPI_Comm_group(MPI_COMM_WORLD, &world) != MPI_SUCCESS || !mpich_begin_arguments() ||
 	    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL) != MPI_SUCCESS ||
 	    PMPI_Grequest_start(query, free_nothing, cancel_nothing, NULL, &never) != MPI_SUCCESS ||
-	    PMPI_Query_thread(&level) != MPI_SUCCESS ||
-	    PMPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS) {
+	    PMPI_Query_thread(&level) != MPI_SUCCESS) {
 		return;
 	}
 	glue_set_verbose(verbose != NULL ? (int)strtol(verbose, NULL, 10) : 0);
@@ -300,6 +324,7 @@ static void end(void)
 	PMPI_Barrier(MPI_COMM_WORLD);
 	PMPI_Grequest_complete(never);
 	PMPI_Request_free(&never);
+	PMPI_Group_free(&world);
 	mpich_end_arguments();
 }
 
@@ -309,6 +334,9 @@ EXPORT int MPI_Init(int *argc, char ***argv)
 
 	find_library(__builtin_return_address(0));
 	refuse_other_libraries();
+	if (!active) {
+		mpich_publish();
+	}
 	PASS(rc, PMPI_Init, (argc, argv));
 	if (rc == MPI_SUCCESS && !active) {
 		begin();
@@ -322,6 +350,9 @@ EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 
 	find_library(__builtin_return_address(0));
 	refuse_other_libraries();
+	if (!active) {
+		mpich_publish();
+	}
 	PASS(rc, PMPI_Init_thread, (argc, argv, required, provided));
 	if (rc == MPI_SUCCESS && !active) {
 		begin();

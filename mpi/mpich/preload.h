@@ -7,6 +7,12 @@
 
 #include <mpi.h>
 
+/* Before MPI_Init(), puts where other ranks find it that this one has the library; afterwards,
+ * whether all ranks of MPI_COMM_WORLD have. The answer is the same on all that have. One of them
+ * prints which have not. */
+void mpich_publish(void);
+bool mpich_is_on_all(int rank, int size);
+
 /* How a type was made, or MPI_UNDEFINED. */
 int mpich_combiner_of(MPI_Datatype type);
 /* Whether MPI defines a reduction of elements of this type. The operation may be the program's. */

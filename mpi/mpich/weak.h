@@ -28,6 +28,8 @@
 #pragma weak PMPI_Grequest_start
 #pragma weak PMPI_Group_compare
 #pragma weak PMPI_Group_free
+#pragma weak PMPI_Group_intersection
+#pragma weak PMPI_Group_size
 #pragma weak PMPI_Op_commutative
 #pragma weak PMPI_Pack
 #pragma weak PMPI_Query_thread

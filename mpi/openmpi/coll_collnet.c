@@ -159,7 +159,8 @@ static mca_coll_base_module_t *comm_query(MPI_Comm comm, int *out)
 		glue_set_select(how_to_select,
 				ompi_comm_rank(comm) == 0 ? "coll_collnet_select" : NULL);
 	}
-	if (priority < 0 || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2) {
+	if (priority < 0 || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2 ||
+	    !presence_is_on_all(comm)) {
 		return NULL;
 	}
 	m = OBJ_NEW(module_t);
@@ -180,6 +181,14 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	open_mpi.threads = mpi_threads;
 	glue_set_verbose(verbose);
 	open_mpi.job = getenv("PMIX_NAMESPACE");
+	return OMPI_SUCCESS;
+}
+
+static int component_open(void)
+{
+	if (priority >= 0) {
+		presence_publish(priority);
+	}
 	return OMPI_SUCCESS;
 }
 
@@ -205,6 +214,7 @@ __attribute__((visibility("default"))) mca_coll_base_component_t mca_coll_collne
 		.mca_component_name = "collnet",
 		MCA_BASE_MAKE_VERSION(component, COLLNET_VERSION_MAJOR, COLLNET_VERSION_MINOR,
 				      COLLNET_VERSION_PATCH),
+		.mca_open_component = component_open,
 		.mca_close_component = component_close,
 		.mca_register_component_params = component_register,
 	},

@@ -87,6 +87,13 @@ static inline bool is_initialized(void)
 	return ompi_mpi_state >= OMPI_MPI_STATE_INIT_COMPLETED;
 }
 
+/* Publishes that this process has the component, with this priority: before MPI_Init() exchanges
+ * what processes publish. */
+void presence_publish(int priority);
+/* Whether all processes of a communicator have published the same. The answer is the same on all
+ * that have. One of MPI_COMM_WORLD's prints which of these have not. */
+bool presence_is_on_all(MPI_Comm comm);
+
 /* Puts the non-blocking and the persistent collectives into a module. */
 void nonblocking_offer(module_t *m);
 /* Keeps an operation of a program's for a persistent one, or no longer. */

@@ -232,6 +232,25 @@ static void pmi_job__answers(void **state)
 	assert_string_equal(name, "abcdefghijklmno");
 }
 
+static void pmi_ask__finds_a_key(void **state)
+{
+	static const char answer[] = "cmd=get_result rc=0 msg=success value=0.1\n";
+	char value[16] = "kept";
+	int pair[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(write(pair[1], answer, strlen(answer)), strlen(answer));
+	}
+	assert_false(cn_pmi_ask(pair[0], "cmd=get\n", " values=", value, sizeof(value)));
+	assert_string_equal(value, "kept");
+	assert_true(cn_pmi_ask(pair[0], "cmd=get\n", " value=", value, sizeof(value)));
+	assert_string_equal(value, "0.1");
+	close(pair[0]);
+	close(pair[1]);
+}
+
 static void pmi_job__strange_descriptors_get_no_bytes(void **state)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -435,6 +454,7 @@ int main(void)
 		cmocka_unit_test(place_from__only_a_pmi_server_knows_the_job),
 		cmocka_unit_test(place_from__names_the_variable_of_the_size),
 		cmocka_unit_test(pmi_job__answers),
+		cmocka_unit_test(pmi_ask__finds_a_key),
 		cmocka_unit_test(pmi_job__strange_descriptors_get_no_bytes),
 		cmocka_unit_test(pmi_job__a_slow_server_and_signals),
 		cmocka_unit_test(place_from__long_names_are_cut),

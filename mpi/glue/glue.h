@@ -51,6 +51,12 @@ struct glue_mpi {
 
 /* Defined by the component. Open MPI itself uses types that MPI_Type_get_envelope() rejects. */
 bool glue_is_predefined(MPI_Datatype type);
+/* Defined by the component: elements to `size` contiguous bytes, in the order of the type map, and
+ * back. MPI_SUCCESS or an error code, and no call of an error handler. */
+int glue_pack_block(const void *data, int count, MPI_Datatype type, void *bytes, size_t size,
+		    MPI_Comm comm);
+int glue_unpack_block(const void *bytes, size_t size, void *data, int count, MPI_Datatype type,
+		      MPI_Comm comm);
 
 struct glue_team;
 struct glue_choice;

@@ -84,54 +84,6 @@ static MPI_Datatype type_of(const struct glue_blocks *b, uint32_t i)
 	return b->types != NULL ? b->types[i] : b->type;
 }
 
-/*
- * MPICH's MPI_Pack() and MPI_Unpack() reject MPI_BOTTOM, which is NULL there. A type that is
- * displaced by as much as another address is allowed with that address.
- */
-static int displaced(int count, MPI_Datatype type, void *address, MPI_Datatype *out)
-{
-	const MPI_Aint by = -(MPI_Aint)(intptr_t)address;
-	int rc = PMPI_Type_create_hindexed(1, &count, &by, type, out);
-
-	return rc == MPI_SUCCESS ? PMPI_Type_commit(out) : rc;
-}
-
-static int pack_block(const void *data, int count, MPI_Datatype type, void *bytes, size_t size,
-		      MPI_Comm comm)
-{
-	MPI_Datatype moved;
-	int at = 0, rc;
-	char origin;
-
-	if (data != NULL) {
-		return PMPI_Pack(data, count, type, bytes, (int)size, &at, comm);
-	}
-	rc = displaced(count, type, &origin, &moved);
-	if (rc == MPI_SUCCESS) {
-		rc = PMPI_Pack(&origin, 1, moved, bytes, (int)size, &at, comm);
-		PMPI_Type_free(&moved);
-	}
-	return rc;
-}
-
-static int unpack_block(const void *bytes, size_t size, void *data, int count, MPI_Datatype type,
-			MPI_Comm comm)
-{
-	MPI_Datatype moved;
-	int at = 0, rc;
-	char origin;
-
-	if (data != NULL) {
-		return PMPI_Unpack(bytes, (int)size, &at, data, count, type, comm);
-	}
-	rc = displaced(count, type, &origin, &moved);
-	if (rc == MPI_SUCCESS) {
-		rc = PMPI_Unpack(bytes, (int)size, &at, &origin, 1, moved, comm);
-		PMPI_Type_free(&moved);
-	}
-	return rc;
-}
-
 static void *alloc_shared(collnet_t *context, size_t bytes)
 {
 	void *p = shared < SHARED_MAX ? collnet_alloc(context, bytes) : NULL;
@@ -299,8 +251,8 @@ int glue_repack(const struct glue_packed *p, MPI_Comm comm)
 		void *at = glue_packed_block(p, b, i, &bytes);
 
 		if (bytes > 0) {
-			rc = pack_block(glue_block(b, i), count_of(b, i), type_of(b, i), at, bytes,
-					comm);
+			rc = glue_pack_block(glue_block(b, i), count_of(b, i), type_of(b, i), at,
+					     bytes, comm);
 		}
 	}
 	return rc;
@@ -351,8 +303,8 @@ int glue_unpack(const struct glue_packed *p, MPI_Comm comm)
 		void *at = glue_packed_block(p, b, i, &bytes);
 
 		if (bytes > 0) {
-			rc = unpack_block(at, bytes, glue_block(b, i), count_of(b, i),
-					  type_of(b, i), comm);
+			rc = glue_unpack_block(at, bytes, glue_block(b, i), count_of(b, i),
+					       type_of(b, i), comm);
 		}
 	}
 	return rc;

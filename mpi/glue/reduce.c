@@ -44,8 +44,8 @@ static int apply_packed(const struct glue_by_mpi *x, const void *left, const voi
 {
 	MPI_Aint lower, extent, true_lower, true_extent;
 	const size_t alignment = _Alignof(max_align_t);
-	const int bytes = (int)(count * x->size);
-	int at = 0, rc;
+	const size_t bytes = count * x->size;
+	int rc;
 
 	PMPI_Type_get_extent(x->type, &lower, &extent);
 	PMPI_Type_get_true_extent(x->type, &true_lower, &true_extent);
@@ -57,17 +57,15 @@ static int apply_packed(const struct glue_by_mpi *x, const void *left, const voi
 		return MPI_ERR_NO_MEM;
 	}
 	char *a = memory + before - true_lower, *b = a + span;
-	rc = PMPI_Unpack(left, bytes, &at, a, (int)count, x->type, x->comm);
-	at = 0;
+	rc = glue_unpack_block(left, bytes, a, (int)count, x->type, x->comm);
 	if (rc == MPI_SUCCESS) {
-		rc = PMPI_Unpack(right, bytes, &at, b, (int)count, x->type, x->comm);
+		rc = glue_unpack_block(right, bytes, b, (int)count, x->type, x->comm);
 	}
 	if (rc == MPI_SUCCESS) {
 		rc = PMPI_Reduce_local(a, b, (int)count, x->type, x->op);
 	}
-	at = 0;
 	if (rc == MPI_SUCCESS) {
-		rc = PMPI_Pack(b, (int)count, x->type, out, bytes, &at, x->comm);
+		rc = glue_pack_block(b, (int)count, x->type, out, bytes, x->comm);
 	}
 	free(memory);
 	return rc;

@@ -72,7 +72,13 @@ int main(int argc, char **argv)
 	WRONG(MPI_Bcast(mine_two, 1, two, 0, comm));
 	WRONG(MPI_Allgather(mine_two, 1, two, all, 1, two, comm));
 	WRONG(MPI_Allgather(mine_two, 1, two, all, 2, MPI_INT, comm));
-#ifndef OPEN_MPI /* it does not look there */
+#ifdef OPEN_MPI /* it does not look there, and scatters them */
+	for (int i = 0; i < 2 * MOST_RANKS; i++) {
+		all[i] = i;
+	}
+	MPI_Scatter(all, 1, two, mine_two, 1, two, 0, comm);
+	errors += mine_two[0] != 2 * rank || mine_two[1] != 2 * rank + 1;
+#else
 	WRONG(MPI_Scatter(all, 1, two, mine_two, 1, two, 0, comm));
 #endif
 	WRONG(MPI_Alltoallv(all, counts, displs, two, all_too, counts, displs, two, comm));

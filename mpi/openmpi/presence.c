@@ -31,9 +31,6 @@
 
 #define KEY "collnet.coll"
 
-static uint32_t mine;
-static bool all_of_job;
-
 #define PRIORITY_OF(published) ((published)&0xff)
 
 static uint32_t mine; /* version and priority: not 0 */

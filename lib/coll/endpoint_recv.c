@@ -223,7 +223,8 @@ bool cn_ep_head(const struct cn_rx *rx, struct cn_ep_head *head)
  * False: no buffer. */
 static bool refuse(struct cn_flow *f, cn_time now, uint32_t number)
 {
-	if (!cn_flow_control(f, CN_EP_FULL, number)) {
+	/* Where the peer takes nothing either, each would wait for the other. */
+	if (!cn_flow_control(f, CN_EP_FULL, number) && !cn_peer_rnr_received(f->peer)) {
 		return false;
 	}
 	cn_flow_discard(f, now);
@@ -243,6 +244,7 @@ static bool first_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx,
 	f->buffered = NULL;
 	if (r == NULL) {
 		if (f->pooled >= CN_EP_UNREAD) {
+			f->in_number = head->number; /* grants say that it was seen */
 			return refuse(f, now, head->number);
 		}
 		f->buffered = cn_ep_unexpected_keep(f, head->bytes, data, n);

@@ -148,6 +148,23 @@ void cn_send_init_copied(struct cn_endpoints *s)
 
 /* ---- frames --------------------------------------------------------------------------- */
 
+/* Numbers of long ago follow, so that comparisons with them stay right when numbers wrap. */
+static void keep_close(struct cn_flow *f)
+{
+	struct cn_ep_numbers *n = &f->numbers;
+
+	if (n->next - f->abort > UINT32_MAX / 4) {
+		f->abort = n->next - UINT32_MAX / 8;
+		f->since = CN_EP_CREDIT;
+	}
+	if (n->next - n->failed > UINT32_MAX / 4) {
+		n->failed = n->failed_from = n->next - UINT32_MAX / 8;
+	}
+	if (n->next - n->first > UINT32_MAX / 4) {
+		n->first = n->next - UINT32_MAX / 8;
+	}
+}
+
 /* The first frame of a message; true: its bytes were copied. */
 static bool first_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx)
 {
@@ -162,6 +179,7 @@ static bool first_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx)
 	r->begun = f->known = true;
 	r->asked = !f->confirmed;
 	r->number = f->numbers.next++;
+	keep_close(f);
 	cn_put32(&c, (uint32_t)r->bytes | (f->confirmed ? 0 : CN_EP_ASK));
 	cn_put32(&c, r->number);
 	cn_put64(&c, r->ep->owner);
@@ -300,7 +318,8 @@ void cn_flow_confirmed(struct cn_flow *f)
 void cn_flow_grant(struct cn_flow *f, uint32_t frames, uint32_t number)
 {
 	const struct cn_send *r = f->first;
-	uint64_t most = CN_EP_CREDIT, credit = (uint64_t)f->credit + frames;
+	const uint64_t credit = (uint64_t)f->credit + frames;
+	uint64_t most = CN_EP_CREDIT;
 
 	if (f->numbers.next - 1 - number >= f->numbers.next - 1 - f->abort) {
 		/* It was granted before the other end knew that the message was cut off. */

@@ -35,7 +35,7 @@ struct cn_engine_config {
 	uint64_t rate;		    /* of the link, bit/s, if the topology has none; 0: not known */
 	uint32_t window;	    /* node-wide: COLLNET_WINDOW_AUTO, _OFF, or frames */
 	uint32_t max_teams;	    /* 1 .. CN_TEAMS_MAX */
-	uint32_t max_endpoints;	    /* 0: 1,024 */
+	uint32_t max_endpoints;	    /* at least 1 */
 	uint64_t max_schedules;	    /* bytes, of the operations of a payer; 0: not limited */
 };
 

@@ -265,16 +265,11 @@ bool cn_flow_control_grant(const struct cn_flow *f, uint32_t frames)
 
 static void retry(struct cn_endpoints *s, struct cn_flow *f, cn_time now)
 {
-	struct cn_flow **at = &s->retry;
-
 	if (f->retry) {
 		return;
 	}
-	while (*at != NULL) {
-		at = &(*at)->retry_next;
-	}
-	*at = f;
-	f->retry_next = NULL;
+	f->retry_next = s->retry;
+	s->retry = f;
 	f->retry = true;
 	s->retry_at = cn_min_time(s->retry_at, now + CN_EP_RETRY);
 }

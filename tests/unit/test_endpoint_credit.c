@@ -236,11 +236,59 @@ static void recv__of_wrong_lengths(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* Aborted messages whose frames arrived, and refused ones after them: when all has been received,
+ * the grants that follow are credit again. */
+static void grant__after_a_refusal(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	const uint32_t ten = 10 * PAYLOAD - CN_EP_HEAD;
+	struct endpoint_request *r;
+
+	(void)state;
+	endpoint_one_message(w, a, b, 100, false);
+	for (uint32_t n = 0; n < 7; n++) {
+		/* Its frames arrive, their acknowledgement comes after the deadline. */
+		r = endpoint_send_to(w, a, "b", 7, ten, 1, 2 * CN_MS);
+		endpoint_poll_only(w, 0, 1);
+		cn_hub_cut(w->hub, 0, true);
+		endpoint_poll_only(w, 1, 1);
+		cn_hub_cut(w->hub, 0, false);
+		w->now += 3 * CN_MS;
+		endpoint_poll_only(w, 0, 1);
+		assert_int_equal(r->status, COLLNET_ETIMEOUT);
+		endpoint_drop(r);
+		endpoint_run(w, 300 * CN_MS);
+		for (uint32_t k = 0; n == 5 && k < 4; k++) {
+			r = endpoint_send_to(w, a, "b", 7, 100, 1, SECOND);
+			endpoint_assert_ok(w, r);
+			endpoint_drop(r);
+		}
+	}
+	assert_int_equal(endpoint_unread(w, 1), CN_EP_UNREAD);
+	for (uint32_t n = 0; n < 8; n++) {
+		r = endpoint_send_to(w, a, "b", 7, ten, 1, SECOND);
+		endpoint_wait_for(w, r, 3 * SECOND);
+		assert_int_equal(r->status, COLLNET_ELIMIT);
+		endpoint_drop(r);
+	}
+	for (uint32_t n = 0; n < 20; n++) {
+		r = endpoint_recv_at(w, b, ten, 100 * CN_MS);
+		endpoint_wait_for(w, r, SECOND);
+		endpoint_drop(r);
+	}
+	assert_int_equal(endpoint_unread(w, 1), 0);
+	endpoint_one_message(w, a, b, 100000, false);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(share__of_one_with_a_late_grant),
 		cmocka_unit_test(grant__by_its_message),
+		cmocka_unit_test(grant__after_a_refusal),
 		cmocka_unit_test(share__of_one_that_ignores_credit),
 		cmocka_unit_test(recv__of_another_owner),
 		cmocka_unit_test(recv__of_wrong_lengths),

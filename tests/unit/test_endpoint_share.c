@@ -387,6 +387,76 @@ static void control__of_one_that_takes_no_answers(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* So many endpoints of a node, and pairs of two nodes that exceed CN_CONTROL_WAITING. */
+#define PAIRED 17u
+
+/* Two nodes whose processes end while frames of both are in flight: the queues of both are full of
+ * CLOSED, and each has answers for the other's frames. None may wait for the other's answers. */
+static void control__of_two_that_take_no_answers(void **state)
+{
+	static const char *const name[] = { "a", "b" };
+	const struct cn_hub_faults loss = { .seed = 1, .loss = 1000000 }, none = { .seed = 1 };
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct endpoint_request *in[2][PAIRED], *out[2][PAIRED][CN_EP_CREDIT];
+	struct cn_endpoint *ep[2][PAIRED];
+	struct cn_peer *peer;
+
+	(void)state;
+	for (uint32_t n = 0; n < 2 * PAIRED; n++) {
+		ep[n % 2][n / 2] = endpoint_open_at(w, n % 2, (uint16_t)(n / 2 + 1));
+	}
+	for (uint32_t k = 0; k < PAIRED; k++) {
+		for (uint32_t n = 0; n < 2 * PAIRED; n++) {
+			const uint32_t at = n % 2, i = n / 2;
+
+			in[at][i] = endpoint_recv_at(w, ep[at][i], 100, 10 * SECOND);
+			out[at][i][0] = endpoint_send_to(w, ep[at][i], name[!at],
+							 (uint16_t)((i + k) % PAIRED + 1), 100, 1,
+							 10 * SECOND);
+		}
+		for (uint32_t n = 0; n < 2 * PAIRED; n++) {
+			endpoint_assert_ok(w, in[n % 2][n / 2]);
+			endpoint_assert_ok(w, out[n % 2][n / 2][0]);
+			endpoint_drop(in[n % 2][n / 2]);
+			endpoint_drop(out[n % 2][n / 2][0]);
+		}
+	}
+	endpoint_run(w, SECOND);
+	for (uint32_t n = 0; n < 2 * PAIRED * CN_EP_CREDIT; n++) {
+		const uint32_t at = n % 2, i = n / 2 % PAIRED;
+
+		out[at][i][n / 2 / PAIRED] = endpoint_send_to(w, ep[at][i], name[!at],
+							      (uint16_t)(i + 1), 100, 1,
+							      100 * SECOND);
+	}
+	cn_hub_set_faults(w->hub, &loss);
+	for (uint32_t k = 0; k < 3; k++) {
+		endpoint_poll_only(w, 0, 1);
+		endpoint_poll_only(w, 1, 1);
+	}
+	for (uint32_t n = 0; n < 2 * PAIRED; n++) {
+		cn_endpoint_close(ep[n % 2][n / 2], w->now);
+	}
+	cn_hub_set_faults(w->hub, &none);
+	for (uint32_t at = 0; at < 2; at++) {
+		peer = cn_node_find(cn_engine_node(w->engine[at]), name[!at]);
+		assert_int_equal(peer->controls, CN_CONTROL_WAITING);
+		assert_true(peer->tx.queue.end != peer->tx.queue.una);
+	}
+	w->next = 0;
+	endpoint_run(w, 2 * SECOND);
+	for (uint32_t at = 0; at < 2; at++) {
+		peer = cn_node_find(cn_engine_node(w->engine[at]), name[!at]);
+		assert_int_equal(peer->controls, 0);
+		assert_int_equal(peer->tx.queue.end, peer->tx.queue.una);
+		for (uint32_t i = 0; i < PAIRED * CN_EP_CREDIT; i++) {
+			endpoint_drop(out[at][i / CN_EP_CREDIT][i % CN_EP_CREDIT]);
+		}
+	}
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -398,6 +468,7 @@ int main(void)
 		cmocka_unit_test(flow__forgotten_by_both),
 		cmocka_unit_test(share__of_pairs_that_are_closing),
 		cmocka_unit_test(control__of_one_that_takes_no_answers),
+		cmocka_unit_test(control__of_two_that_take_no_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,7 +134,26 @@ struct cn_mapping {
 	struct cn_mapping *next; /* in the daemon's list of those to unmap */
 };
 
-/* A request in the engine. Its index is the request's number. */
+/*
+ * A request in the engine. Its index is the request's number.
+ *
+ * free       -op_begin()-> busy                 all other flags are cleared
+ * busy       -op_done()-> free                  the engine ended or refused it: op_free()
+ * busy       -op_free()-> free                  it is not in the engine, and the client is marked
+ * busy       -prepare()-> kept                  by op_done(); `prepared` is set
+ * kept       -handle_start()-> busy, kept
+ * busy, kept -op_done()-> kept                  whatever the status
+ * kept       -handle_release()-> free
+ * kept       -cn_client_release_all()-> free    the client is closed
+ *
+ * prepared:  cn_client_release_team() clears it when the rank leaves the team, or loses it with the
+ *            interface or the connection; each start fails from then on.
+ * joins:     handle_join() sets it where the rank gets a team: op_done() reports success by JOINED.
+ * waits:     combine() sets it; cn_combine_drop() clears it, called by cn_combine_rest(), which
+ *            combines the piece, or by op_done().
+ * combining: pass_on() sets it, but not for the last piece; cn_combined() clears it. It counts only
+ *            while busy: handle_start() clears what an operation that failed has left.
+ */
 struct cn_op_slot {
 	struct cn_done done;
 	struct cn_client *client;
@@ -163,6 +182,16 @@ struct cn_op_slot {
 	bool combining; /* it has it still */
 };
 
+/*
+ * connected           -cn_client_mark()-> marked
+ * marked              -disconnect()-> marked, left, ended
+ * marked              -disconnect()-> marked, left           its process may read on, and can be
+ *                                                            watched: watch_process()
+ * marked, left        -cn_client_readable()-> marked, left, ended
+ * marked, left, ended -forget()-> freed
+ *
+ * cn_client_reap() calls disconnect(), and forget() unless still_reads().
+ */
 struct cn_client {
 	struct cn_daemon *daemon;
 	int fd;

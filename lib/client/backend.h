@@ -55,6 +55,28 @@ struct cn_request_reduction {
 	void *owned; /* direct: the scratch buffer */
 };
 
+/*
+ * FREE     -cn_request_get()-> PENDING
+ * PENDING  -cn_request_put()-> FREE          the backend refused it (DONE -> FREE, if it broke the
+ *                                            context)
+ * PENDING  -cn_request_done()-> DONE         the backend ended it, its team or endpoint is closed,
+ *                                            or the context is gone
+ * DONE     -collect()-> FREE                 wait.c, by cn_request_put()
+ *
+ * buffered (never persistent):
+ * PENDING  -cn_request_buffered()-> DONE     buffered: the backend has not ended it
+ * DONE     -collect()-> DETACHED             buffered still: cn_request_put()
+ * DONE     -cn_request_done()-> DONE         buffered no more: end_buffered()
+ * DETACHED -cn_request_done()-> FREE         likewise
+ *
+ * persistent (set by post_coll() with `preparing`; it collects the preparation itself):
+ * DONE     -collect()-> INACTIVE             preparing no more: it succeeded
+ * DONE     -collect()-> FREE                 preparing and persistent no more: it failed
+ * INACTIVE -cn_request_restart()-> PENDING   collnet_start()
+ * PENDING  -cn_request_put()-> INACTIVE      the backend refused to start it (DONE as above)
+ * DONE     -collect()-> INACTIVE             whatever the status of the operation
+ * INACTIVE -collnet_request_free()-> FREE    persistent no more
+ */
 struct collnet_request {
 	struct collnet *c;
 	enum cn_request_state state;

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests: the table of a context.
- *
- * A request is FREE, PENDING from its posting until the backend reports its end, and DONE until
- * the caller collects it (wait.c). A persistent one is INACTIVE then (persistent.c). One that is
- * buffered is DONE before its end, and DETACHED when it is collected before. The caller's memory is
- * written only while he is in the library.
+ * Requests: the table of a context. A request is PENDING until the backend reports its end, and
+ * DONE until the caller collects it (wait.c); all states are at struct collnet_request (backend.h).
+ * The caller's memory is written only while he is in the library.
  */
 #include "client/backend.h"
 

@@ -290,7 +290,7 @@ void cn_engine_shutdown(struct cn_engine *e, cn_time now)
 	for (uint32_t i = 0; i < e->places; i++) {
 		if (e->teams[i] != NULL) {
 			cn_team_fail(e->teams[i], false, COLLNET_EDAEMON,
-				     "the daemon of node %s is ending", e->config.node.name);
+				     "the daemon of node %s is shutting down", e->config.node.name);
 		}
 	}
 	if (e->endpoints != NULL) {

@@ -85,7 +85,6 @@ uint32_t loop_recv_blocks(enum loop_op op, uint32_t rank, uint32_t ranks)
 }
 
 /* The bytes of a block; of a vector operation 0 to 2 `bytes`, drawn from the seed. */
-
 static uint64_t loop_length(enum loop_op op, uint64_t seed, uint64_t bytes, uint32_t source,
 			    uint32_t destination)
 {

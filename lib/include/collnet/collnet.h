@@ -604,7 +604,7 @@ struct collnet_stats {
 	uint16_t cluster;
 	uint32_t down;	      /**< 1: the interface is down or missing; through a daemon only */
 	uint64_t send_full;   /**< times that the interface's queue had no room */
-	uint64_t send_errors; /**< frames that the interface refused: too long, or it was down */
+	uint64_t send_errors; /**< frames that were refused: too long, interface down, firewall */
 };
 
 /** Reads the counters; reset_peak != 0 then sets window_peak to window_now. */

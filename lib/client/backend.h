@@ -2,11 +2,10 @@
 /*
  * The inside of a context: the objects behind the public handles, and what a backend does.
  *
- * Two backends: daemon.c talks to collnetd, direct.c runs the transport in this process. In
- * a child of fork(), a third one (fork.c) does nothing. All
- * argument checks, request bookkeeping and waiting are above them, once. Requests live in a
- * table of the context (never allocated per operation) and outlive their team and endpoint, so
- * that a caller may collect what became of them.
+ * Two backends: daemon.c talks to collnetd, direct.c runs the transport in this process. In a child
+ * of fork(), a third one (fork.c) does nothing. All argument checks, request bookkeeping and
+ * waiting are above them, once. Requests live in a table of the context (never allocated per
+ * operation) and outlive their team and endpoint, so that a caller may collect what became of them.
  *
  * Locking: threads of the caller share the context, and so does direct's keep-alive thread. Every
  * public function that touches more than constants takes the context's lock (cn_enter, cn_leave);

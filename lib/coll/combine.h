@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The arithmetic of reductions: two arrays of elements, combined to a third. The engine
- * says when; the library does it in the caller, and the daemon itself for short blocks.
+ * The arithmetic of reductions: two arrays of elements, combined to a third. The engine says when;
+ * the library does it in the caller, and the daemon itself for short blocks.
  */
 #ifndef CN_COMBINE_H
 #define CN_COMBINE_H

@@ -260,10 +260,8 @@ bool cn_endpoints_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p,
 		}
 		f = f != NULL ? f : ep != NULL ? cn_flow_get(ep, p, from) : NULL;
 		if (f == NULL) {
-			/* Where the peer takes nothing either, each would wait for the other. */
-			return cn_flow_notify(s, p, ep != NULL ? CN_EP_FULL : CN_EP_NOENT, from, to,
-					      h.number) ||
-			       cn_peer_rnr_received(p);
+			return cn_flow_refuse(s, p, ep != NULL ? CN_EP_FULL : CN_EP_NOENT, from, to,
+					      h.number);
 		}
 	}
 	s->last_received = f;

@@ -28,8 +28,7 @@
  * at a frame that finds no buffer. So frames that wait have a pool of their own, of which untouched
  * parts cost nothing, large enough for all frames of all flows. A payer's endpoints have at most a
  * quarter of the flows, and so of the pool, those of closed ones whose CLOSED still waits included;
- * what is beyond is refused message by message (FULL),
- * and its sender is notified.
+ * what is beyond is refused message by message (FULL), and its sender is notified.
  *
  * The sender may have `credit` frames more under way; it
  * begins with CN_EP_CREDIT, and the receiver grants more when frames that waited were taken, or,

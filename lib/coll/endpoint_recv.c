@@ -223,8 +223,7 @@ bool cn_ep_head(const struct cn_rx *rx, struct cn_ep_head *head)
  * False: no buffer. */
 static bool refuse(struct cn_flow *f, cn_time now, uint32_t number)
 {
-	/* Where the peer takes nothing either, each would wait for the other. */
-	if (!cn_flow_control(f, CN_EP_FULL, number) && !cn_peer_rnr_received(f->peer)) {
+	if (!cn_flow_refuse(f->ep->all, f->peer, CN_EP_FULL, f->remote, f->local, number)) {
 		return false;
 	}
 	cn_flow_discard(f, now);

@@ -221,10 +221,12 @@ void cn_flow_ring_leave(struct cn_flow **at, struct cn_flow *f)
 
 /* ---- control messages ------------------------------------------------------------------------ */
 
-static struct cn_cursor put(uint8_t m[13], enum cn_ep_control kind, uint16_t to, uint16_t from,
-			    uint32_t value)
+#define CONTROL_MAX 13 /* bytes of a message: those of a grant */
+
+static struct cn_cursor put(uint8_t m[CONTROL_MAX], enum cn_ep_control kind, uint16_t to,
+			    uint16_t from, uint32_t value)
 {
-	struct cn_cursor c = { m, m + 13, false };
+	struct cn_cursor c = { m, m + CONTROL_MAX, false };
 
 	cn_put8(&c, (uint8_t)kind);
 	cn_put16(&c, to);
@@ -243,10 +245,16 @@ static bool notify(struct cn_endpoints *s, struct cn_peer *p, const uint8_t *m,
 bool cn_flow_notify(struct cn_endpoints *s, struct cn_peer *p, enum cn_ep_control kind, uint16_t to,
 		    uint16_t from, uint32_t value)
 {
-	uint8_t m[13];
+	uint8_t m[CONTROL_MAX];
 	const struct cn_cursor c = put(m, kind, to, from, value);
 
 	return notify(s, p, m, &c);
+}
+
+bool cn_flow_refuse(struct cn_endpoints *s, struct cn_peer *p, enum cn_ep_control kind, uint16_t to,
+		    uint16_t from, uint32_t number)
+{
+	return cn_flow_notify(s, p, kind, to, from, number) || cn_peer_rnr_received(p);
 }
 
 bool cn_flow_control(const struct cn_flow *f, enum cn_ep_control kind, uint32_t value)
@@ -256,7 +264,7 @@ bool cn_flow_control(const struct cn_flow *f, enum cn_ep_control kind, uint32_t 
 
 bool cn_flow_control_grant(const struct cn_flow *f, uint32_t frames)
 {
-	uint8_t m[13];
+	uint8_t m[CONTROL_MAX];
 	struct cn_cursor c = put(m, CN_EP_GRANT, f->remote, f->local, frames);
 
 	cn_put32(&c, f->in_number);

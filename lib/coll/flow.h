@@ -107,6 +107,10 @@ bool cn_flow_control(const struct cn_flow *f, enum cn_ep_control kind, uint32_t 
 bool cn_flow_control_grant(const struct cn_flow *f, uint32_t frames);
 bool cn_flow_notify(struct cn_endpoints *s, struct cn_peer *p, enum cn_ep_control kind, uint16_t to,
 		    uint16_t from, uint32_t value);
+/* Refuses a message of the peer. False: no buffer, its frame is to come again. Where the peer takes
+ * nothing either, each would wait for the other: then the refusal is left out, and true. */
+bool cn_flow_refuse(struct cn_endpoints *s, struct cn_peer *p, enum cn_ep_control kind, uint16_t to,
+		    uint16_t from, uint32_t number);
 /* A control message of it found no buffer: it is retried soon. */
 void cn_flow_retry(struct cn_flow *f, cn_time now);
 void cn_flow_retry_all(struct cn_endpoints *s, cn_time now);

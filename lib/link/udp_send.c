@@ -65,12 +65,9 @@ static struct udp_single *single_of(struct udp_link *u, const struct sockaddr_in
 
 static bool takes_super_frames(struct udp_link *u, const struct sockaddr_in *to)
 {
-	struct udp_single *s = single_of(u, to);
+	const struct udp_single *s = single_of(u, to);
 
-	if (u->gso && s->host == to->sin_addr.s_addr && cn_now() >= s->until) {
-		s->host = 0;
-	}
-	return u->gso && s->host != to->sin_addr.s_addr;
+	return u->gso && (s->host != to->sin_addr.s_addr || cn_now() >= s->until);
 }
 
 /*
@@ -215,10 +212,7 @@ static uint32_t put_messages(struct udp_link *u, const struct cn_frame *f, size_
 	while (n > 0 && messages < UDP_SEND_BATCH && (f->head[0] & 1) == 0) {
 		size_t k = n < (UDP_PIECES - pieces) / 2 ? n : (UDP_PIECES - pieces) / 2;
 
-		if (k == 0) {
-			break;
-		}
-		if (!cn_udp_address_get(f->head, &u->to[messages])) {
+		if (k == 0 || !cn_udp_address_get(f->head, &u->to[messages])) {
 			break;
 		}
 		k = takes_super_frames(u, &u->to[messages]) ? cn_super_frame_length(f, k, most) : 1;

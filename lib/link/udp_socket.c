@@ -70,20 +70,21 @@ static void report_stranger(struct udp_link *u, const struct sockaddr_in *from)
 	       u->strangers == STRANGERS ? "; others are not logged" : "");
 }
 
+static bool hears_listed(struct udp_link *u, const struct sockaddr_in *from)
+{
+	const struct sockaddr_in *listed = bsearch(from, u->peers.list, u->peers.n, sizeof(*from),
+						   cn_udp_address_order);
+
+	if (listed != NULL) {
+		u->heard[listed - u->peers.list] = u->broadcasts;
+	}
+	return listed != NULL;
+}
+
 /* Whether a node may be there: in a list it is, and in a group it has our port. */
 static bool admits(struct udp_link *u, const struct sockaddr_in *from)
 {
-	const struct sockaddr_in *listed = NULL;
-
-	if (u->peers.group && from->sin_port == u->self.sin_port) {
-		return true;
-	}
-	if (!u->peers.group) {
-		listed = bsearch(from, u->peers.list, u->peers.n, sizeof(*from),
-				 cn_udp_address_order);
-	}
-	if (listed != NULL) {
-		u->heard[listed - u->peers.list] = u->broadcasts;
+	if (u->peers.group ? from->sin_port == u->self.sin_port : hears_listed(u, from)) {
 		return true;
 	}
 	report_stranger(u, from);

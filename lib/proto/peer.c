@@ -80,8 +80,8 @@ static bool is_replaceable(const struct cn_peer *p, bool listed)
 /*
  * The table is full: the entry of a peer without a session that is established at both ends, or of
  * one that has been silent for long, is given to the new address; the least recently heard one. A
- * node that is listed also gets that of one that has no session or is not listed: sessions have
- * unique names, so whoever invents nodes is at most those of the list that are not there. Not
+ * node that is listed also gets that of one that has no session or is not listed. Sessions have
+ * unique names, so invented nodes can have at most the names of listed nodes that are not up. Not
  * often, since it looks at all of them; and others do not use up the turns of those that are
  * listed.
  */

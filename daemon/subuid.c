@@ -70,8 +70,8 @@ void cn_subuid_read(struct cn_subuids *s, const char *path)
 	char *text = f != NULL ? cn_read_all(f, FILE_MAX, &size) : NULL, *at = text, *line;
 
 	s->n = 0;
-	if (text != NULL) {
-		text[size < FILE_MAX ? size : FILE_MAX] = '\0';
+	if (size > FILE_MAX) {
+		text[FILE_MAX] = '\0';
 	}
 	while (s->n < CN_SUBUIDS_MAX && (line = strsep(&at, "\n")) != NULL) {
 		take_line(s, line, &last, until);

@@ -207,16 +207,10 @@ static int read_list(const char *text, uint16_t port, struct cn_udp_peers *out, 
 static int read_file(const char *name, uint16_t port, struct cn_udp_peers *out, struct cn_err *err)
 {
 	size_t len = 0;
-	char *all = NULL, *lines = NULL;
 	FILE *f = fopen(name, "re");
+	char *lines = f != NULL ? cn_read_all(f, FILE_MAX, &len) : NULL;
 	int rc;
 
-	if (f != NULL) {
-		all = cn_read_all(f, FILE_MAX, &len);
-	}
-	if (all != NULL) {
-		lines = strndup(all, len);
-	}
 	if (lines == NULL) {
 		rc = cn_fail(err, COLLNET_ESYSTEM, "the file of hosts %s: %s", name,
 			     cn_strerror(errno));
@@ -228,7 +222,6 @@ static int read_file(const char *name, uint16_t port, struct cn_udp_peers *out, 
 	if (f != NULL) {
 		fclose(f);
 	}
-	free(all);
 	free(lines);
 	return rc;
 }

@@ -11,8 +11,9 @@ char *cn_read_all(FILE *f, size_t max, size_t *len)
 	char *text = malloc(cap), *more;
 
 	while (text != NULL) {
-		n += fread(text + n, 1, cap - n, f);
-		if (n < cap || n > max) {
+		n += fread(text + n, 1, cap - 1 - n, f);
+		if (n < cap - 1 || n > max) {
+			text[n] = '\0';
 			break;
 		}
 		more = realloc(text, cap * 2);

@@ -35,6 +35,7 @@ static void read_all__every_length(void **state)
 		assert_non_null(got);
 		assert_int_equal(len, lengths[i]);
 		assert_memory_equal(got, text, len);
+		assert_int_equal(got[len], '\0');
 		free(got);
 		fclose(f);
 	}

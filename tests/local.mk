@@ -313,6 +313,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/hub.h \
 	tests/unit/link_pair.c \
 	tests/unit/link_pair.h \
+	tests/unit/log_capture.c \
+	tests/unit/log_capture.h \
 	tests/unit/namespace.c \
 	tests/unit/namespace.h \
 	tests/unit/pair.c \

@@ -21,6 +21,7 @@
 #include "config.h"
 #include "link/kinds.h"
 #include "link/link.h"
+#include "log_capture.h"
 #include "namespace.h"
 
 #define ETHERTYPE 0x88b5
@@ -177,17 +178,9 @@ static void open__bad_configuration(void **state)
 	assert_null(l);
 }
 
-/* Without CAP_NET_ADMIN the receive buffer ends at net.core.rmem_max, which is logged. */
-static char logged[512];
 static int rmem_max; /* of the machine: older kernels show it in the first network namespace only */
 
-static void take_line(void *ctx, enum collnet_log_level level, const char *line)
-{
-	(void)ctx;
-	(void)level;
-	snprintf(logged, sizeof(logged), "%s", line);
-}
-
+/* Without CAP_NET_ADMIN the receive buffer ends at net.core.rmem_max, which is logged. */
 static void open__small_receive_buffer(void **state)
 {
 	struct cn_link_config c = { .kind = kind,
@@ -204,12 +197,11 @@ static void open__small_receive_buffer(void **state)
 	}
 	refused = SO_RCVBUFFORCE;
 	refusal = EPERM;
-	logged[0] = '\0';
-	collnet_set_log(take_line, NULL);
+	log_capture();
 	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_OK);
 	assert_string_equal(logged, ""); /* others may have the interface */
 	cn_link_advise(l);
-	collnet_set_log(NULL, NULL);
+	log_capture_end();
 	refusal = 0;
 	cn_link_close(l);
 	if (rmem_max < 16 << 20) {

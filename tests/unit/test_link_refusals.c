@@ -23,6 +23,7 @@
 #include "link/packet_impl.h"
 #include "link/udp_address.h"
 #include "link_pair.h"
+#include "log_capture.h"
 #include "namespace.h"
 
 #define PORT   40000
@@ -35,9 +36,6 @@ static in_addr_t refused_host;
 static bool refuse_super_only;
 /* Messages that the system took. */
 static uint32_t supers, singles;
-
-static char logged[4096];
-static uint32_t lines;
 
 static bool is_super(const struct msghdr *m)
 {
@@ -99,24 +97,13 @@ sendto(int fd, const void *data, size_t len, int flags, const struct sockaddr *t
 	return syscall(SYS_sendto, fd, data, len, flags, to, tolen);
 }
 
-static void take_line(void *ctx, enum collnet_log_level level, const char *line)
-{
-	const size_t n = strlen(logged);
-
-	(void)ctx;
-	(void)level;
-	snprintf(logged + n, sizeof(logged) - n, "%s\n", line);
-	lines++;
-}
-
 static void begin(void)
 {
 	refusal = 0;
 	refused_host = 0;
 	refuse_super_only = false;
-	logged[0] = '\0';
-	lines = supers = singles = 0;
-	collnet_set_log(take_line, NULL);
+	supers = singles = 0;
+	log_capture();
 }
 
 static void open_udp(const char *interface, const char *peers, uint16_t port, struct cn_link **out)
@@ -158,7 +145,7 @@ static int tear_down(void **state)
 {
 	const bool pair = strcmp(*state, "socket") != 0;
 
-	collnet_set_log(NULL, NULL);
+	log_capture_end();
 	if (pair) {
 		return link_tear_down(state);
 	}
@@ -187,8 +174,8 @@ static void expect_frames(void)
 	link_assert_silent(link_b);
 }
 
-/* Whoever keeps a frame waits until the socket is writable, and it always is: a loop without a
- * pause. The frames are lost, and what follows is not. */
+/* A link that kept such a frame would wait until the socket is writable, which it always is: a loop
+ * without a pause. The frames are lost, and what follows is not. */
 static void no_memory__is_not_waited_for(void **state)
 {
 	static const int errors[] = { ENOMEM, ENOBUFS };
@@ -226,7 +213,7 @@ static void log__has_each_reason_once(void **state)
 		refusal = errors[i % 6];
 		assert_int_equal(cn_link_send(link_a, &f, 1), 1);
 	}
-	assert_int_equal(lines, CN_REFUSALS);
+	assert_int_equal(logged_lines, CN_REFUSALS);
 	assert_non_null(strstr(logged, "Operation not permitted"));
 	refusal = 0;
 	assert_int_equal(send_frames(link_b->mac, 1000), FRAMES);
@@ -258,7 +245,7 @@ static void super_frame__that_was_refused(void **state)
 	}
 	cn_link_counters(link_a, &n);
 	assert_int_equal(n.send_errors, 0);
-	assert_int_equal(lines, 1);
+	assert_int_equal(logged_lines, 1);
 	assert_non_null(strstr(logged, "refused a super-frame"));
 }
 
@@ -275,13 +262,13 @@ static void first_frame__asks_for_super_frames(void **state)
 	for (uint32_t i = 0; i < 3; i++) {
 		link_send_from(link_a, link_a->mac, link_everyone, ETHERTYPE, i, 10);
 		link_expect(link_b, i);
-		assert_int_equal(lines, udp ? 1 : 0);
+		assert_int_equal(logged_lines, udp ? 1 : 0);
 	}
 	assert_int_equal(supers, 0);
 	assert_true(!udp || strstr(logged, "encapsulation tcp on all nodes") != NULL);
 	assert_int_equal(send_frames(link_b->mac, 1000), FRAMES);
 	expect_frames();
-	assert_int_equal(lines, 1);
+	assert_int_equal(logged_lines, 1);
 	cn_link_counters(link_a, &n);
 	assert_int_equal(n.send_errors, 0);
 }
@@ -292,7 +279,7 @@ static void first_frame__that_is_taken(void **state)
 	(void)state;
 	link_send_from(link_a, link_a->mac, link_everyone, ETHERTYPE, 0, 10);
 	link_expect(link_b, 0);
-	if (lines > 0) {
+	if (logged_lines > 0) {
 		print_message(
 			"skipped: no super-frames of the encapsulation udp before Linux 6.2\n");
 		skip();
@@ -305,7 +292,7 @@ static void first_frame__that_is_taken(void **state)
 	assert_int_equal(send_frames(link_b->mac, 1000), FRAMES);
 	assert_int_equal(supers, 2);
 	expect_frames();
-	assert_int_equal(lines, 0);
+	assert_int_equal(logged_lines, 0);
 }
 
 /* The queue has no room for so much at once, because others fill it, perhaps. */
@@ -382,7 +369,7 @@ static void udp_link__interface_is_down(void **state)
 		assert_int_equal(send_frames(mac, 1000), COLLNET_EIFACE);
 	}
 	assert_false(link_a->moved);
-	assert_int_equal(lines, 1);
+	assert_int_equal(logged_lines, 1);
 	assert_non_null(strstr(logged, "interface a0: Network is down"));
 	assert_true(run_command("ip link set a0 up"));
 	assert_int_equal(send_frames(mac, 1000), FRAMES);

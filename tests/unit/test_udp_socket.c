@@ -19,6 +19,7 @@
 
 #include "link/link.h"
 #include "link/udp_address.h"
+#include "log_capture.h"
 #include "namespace.h"
 
 #define SEED	   5u
@@ -326,19 +327,6 @@ static void udp_link__counts_what_the_kernel_drops(void **state)
 	assert_int_equal(n.ring_drops, 100 - seen);
 }
 
-static char logged[2048];
-static uint32_t lines;
-
-static void take_line(void *ctx, enum collnet_log_level level, const char *line)
-{
-	const size_t n = strlen(logged);
-
-	(void)ctx;
-	(void)level;
-	snprintf(logged + n, sizeof(logged) - n, "%s\n", line);
-	lines++;
-}
-
 static void share_port(int fd)
 {
 	const int on = 1;
@@ -366,26 +354,24 @@ static void udp_link__not_in_the_list(void **state)
 	struct cn_frame f = make(b->mac, 9, 10);
 
 	(void)state;
-	logged[0] = '\0';
-	lines = 0;
-	collnet_set_log(take_line, NULL);
+	log_capture();
 	send_from("127.0.0.1", PORT_B + 1, b);
 	send_from("127.0.0.1", PORT_B + 1, b);
 	assert_silent(b);
-	assert_int_equal(lines, 1);
+	assert_int_equal(logged_lines, 1);
 	assert_non_null(strstr(logged,
 			       "interface lo: 127.0.0.1:40002 is not in the list of peers"));
 	for (uint16_t i = 1; i < 100; i++) {
 		send_from("127.0.0.1", PORT_B + 1 + i, b);
 	}
 	assert_silent(b);
-	assert_int_equal(lines, 4);
+	assert_int_equal(logged_lines, 4);
 	assert_non_null(strstr(logged, "127.0.0.1:40005"));
 	assert_non_null(strstr(logged, "others are not logged"));
 	assert_int_equal(cn_link_send(a, &f, 1), 1);
 	assert_next(b, &f);
 	assert_silent(b);
-	collnet_set_log(NULL, NULL);
+	log_capture_end();
 }
 
 /* Nodes that find each other by a group have the same port, which no other program can have. */
@@ -396,9 +382,7 @@ static void udp_link__other_port_in_a_group(void **state)
 	struct cn_rx_frame got;
 
 	(void)state;
-	logged[0] = '\0';
-	lines = 0;
-	collnet_set_log(take_line, NULL);
+	log_capture();
 	if (open_with("239.1.2.3", PORT_B + 1, &l, &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
 	}
@@ -407,13 +391,13 @@ static void udp_link__other_port_in_a_group(void **state)
 	send_from("127.0.0.9", 2000, l);
 	assert_silent(l);
 	assert_non_null(strstr(logged, "127.0.0.1:40003 has another port than this node"));
-	assert_int_equal(lines, 3);
+	assert_int_equal(logged_lines, 3);
 	share_port(l->recv_fd);
 	send_from("127.0.0.9", PORT_B + 1, l);
 	assert_true(next(l, &got, WAIT_MS));
 	assert_int_equal(got.len, 8);
 	assert_silent(l);
-	collnet_set_log(NULL, NULL);
+	log_capture_end();
 	cn_link_close(l);
 }
 

@@ -41,6 +41,28 @@ void cn_socket_gone(struct collnet *c, int code, const char *what)
 	cn_context_gone(c, &why);
 }
 
+/*
+ * The connection has ended, with this errno (0: the daemon closed it). A descriptor that the
+ * program closed may have been opened again as something else, and is left alone.
+ */
+static void connection_ended(struct collnet *c, int e)
+{
+	struct cn_daemon_side *d = c->impl;
+	const bool closed_here = e == EBADF || e == ENOTSOCK;
+
+	/* Closed before its last completions are taken, which may want to send. They can have the
+	 * daemon's reason. */
+	if (d->fd >= 0 && !closed_here) {
+		close(d->fd);
+	}
+	d->fd = -1;
+	cn_rings_completions(c);
+	cn_socket_gone(c, COLLNET_EDAEMON,
+		       closed_here ? "cannot be reached: the program closed a descriptor of the "
+				     "library"
+				   : "went away");
+}
+
 static int wait_for(int fd, short events, cn_time until)
 {
 	struct pollfd p = { .fd = fd, .events = events };
@@ -100,8 +122,7 @@ static int receive_any(struct collnet *c)
 		return 0;
 	}
 	if (n <= 0) {
-		cn_rings_completions(c); /* what it completed at its end, with the reason */
-		cn_socket_gone(c, COLLNET_EDAEMON, "went away");
+		connection_ended(c, n < 0 ? errno : 0);
 		return -1;
 	}
 	wrong = cn_msg_check(&d->in, (size_t)n, true);
@@ -215,11 +236,7 @@ int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *
 		} else if (n < 0 && errno == EPIPE && head->type == CN_MSG_HELLO) {
 			return COLLNET_OK; /* refused already: the WELCOME says why */
 		} else if (n >= 0 || errno != EINTR) {
-			/* Closed before its last completions are taken, which may want to send. */
-			close(d->fd);
-			d->fd = -1;
-			cn_rings_completions(c);
-			cn_socket_gone(c, COLLNET_EDAEMON, "went away");
+			connection_ended(c, errno);
 		}
 	}
 	return cn_fail(err, c->gone.code, "%s", c->gone.text);

@@ -25,6 +25,7 @@
 
 #include <cmocka.h>
 
+#include "client/daemon.h"
 #include "ipc/msg.h"
 #include "util/clock.h"
 #include "util/spin.h"
@@ -389,6 +390,32 @@ static void request__a_closed_connection(void **state)
 	end(c);
 }
 
+/* The program closes a descriptor of the library, and opens a file under its number. */
+static void request__a_descriptor_that_the_program_closed(void **state)
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+
+	(void)state;
+	for (int reopened = 0; reopened < 2; reopened++) {
+		collnet_t *c = open_context(RESPONSIVE, 1500);
+		const int fd = ((struct cn_daemon_side *)c->impl)->fd;
+
+		assert_int_equal(close(fd), 0);
+		if (reopened) {
+			assert_int_equal(open("/dev/null", O_RDONLY | O_CLOEXEC), fd);
+		}
+		assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_EDAEMON);
+		assert_non_null(strstr(collnet_error(c),
+				       "collnetd on this node cannot be reached"));
+		assert_non_null(strstr(collnet_error(c), "the program closed a descriptor"));
+		assert_int_equal(fcntl(fd, F_GETFD) >= 0, reopened);
+		if (reopened) {
+			close(fd);
+		}
+		end(c);
+	}
+}
+
 static void open__refusals_and_missing_daemons(void **state)
 {
 	struct collnet_options o;
@@ -468,6 +495,7 @@ int main(void)
 		cmocka_unit_test(rings__completions_of_a_daemon_that_ended),
 		cmocka_unit_test(rings__a_daemon_on_the_same_processor_is_not_polled_for),
 		cmocka_unit_test(request__a_closed_connection),
+		cmocka_unit_test(request__a_descriptor_that_the_program_closed),
 		cmocka_unit_test(open__refusals_and_missing_daemons),
 		cmocka_unit_test(open__a_full_backlog_and_signals),
 	};

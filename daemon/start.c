@@ -97,7 +97,7 @@ static void end(struct cn_daemon *d)
 		cn_runtime_drain(&d->runtime, d->now + LINGER);
 	}
 	if (d->runtime.engine != NULL) {
-		cn_engine_shutdown(d->runtime.engine, d->now);
+		cn_engine_shutdown(d->runtime.engine, d->runtime.bye);
 	}
 	cn_listen_close(d);
 	cn_quota_close(d); /* no memory is taken from those who live on */

@@ -56,7 +56,7 @@ static void broken(struct collnet *c, const struct cn_err *why)
 	struct direct *d = c->impl;
 
 	cn_context_gone(c, why);
-	cn_engine_shutdown(d->runtime.engine, cn_now());
+	cn_engine_shutdown(d->runtime.engine, d->runtime.bye);
 }
 
 /* Of a poll. False: there was nothing to do, or the context is broken. */
@@ -297,6 +297,7 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
+	d->runtime.bye = CN_BYE_PROCESS;
 	memcpy(c->node, d->runtime.node, sizeof(c->node));
 	rc = start_thread(c, err);
 	if (rc == COLLNET_OK) {

@@ -153,18 +153,10 @@ static void on_path(void *ctx, cn_time now, struct cn_peer *p, uint32_t bytes)
 
 static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_loss why)
 {
-	static const char *const reason[] = {
-		[CN_PEER_SILENT] = "stopped answering",
-		[CN_PEER_RESTARTED] = "restarted",
-		[CN_PEER_RESET] = "did not hear this node for long",
-		[CN_PEER_BYE] = "ended its daemon",
-		[CN_PEER_PATH] = "answers, but large frames do not reach it",
-		[CN_PEER_MOVED] = "replaced its interface",
-	};
 	struct cn_engine *e = ((struct cn_transport *)ctx)->engine;
 	struct cn_engine_peer *m = cn_engine_peer_of(p);
 
-	cn_peer_log(p, COLLNET_LOG_WARNING, "node %s %s", cn_peer_name(p), reason[why]);
+	cn_peer_log(p, COLLNET_LOG_WARNING, "node %s %s", cn_peer_name(p), cn_peer_loss_text(why));
 	if (m != NULL) {
 		cn_join_remove_all(&m->joins);
 	}
@@ -260,7 +252,7 @@ void cn_engine_free(struct cn_engine *e)
 		return;
 	}
 	if (e->own.node != NULL) {
-		cn_engine_shutdown(e, 0);
+		cn_engine_shutdown(e, CN_BYE_DAEMON);
 		end_teams(e);
 		if (e->endpoints != NULL) {
 			cn_endpoints_free(e);
@@ -280,9 +272,8 @@ void cn_engine_free(struct cn_engine *e)
 	free(e);
 }
 
-void cn_engine_shutdown(struct cn_engine *e, cn_time now)
+void cn_engine_shutdown(struct cn_engine *e, enum cn_bye why)
 {
-	(void)now;
 	if (e->closing) {
 		return;
 	}
@@ -296,7 +287,7 @@ void cn_engine_shutdown(struct cn_engine *e, cn_time now)
 	if (e->endpoints != NULL) {
 		cn_endpoints_abort(e, COLLNET_EDAEMON, "the node's daemon is shutting down");
 	}
-	cn_node_bye(e->own.node);
+	cn_node_bye(e->own.node, why);
 }
 
 void cn_engine_fail(struct cn_engine *e, cn_time now, int status, const char *text)

@@ -54,9 +54,9 @@ cn_time cn_engine_deadline(const struct cn_engine *e);
 bool cn_engine_has_copies(const struct cn_engine *e);
 void cn_engine_expire(struct cn_engine *e, cn_time now);
 
-/* Ends everything: outstanding work is done with COLLNET_EDAEMON, the others are notified (send
- * what output gives afterwards). */
-void cn_engine_shutdown(struct cn_engine *e, cn_time now);
+/* Ends everything: outstanding work is done with COLLNET_EDAEMON, the others are notified of the
+ * reason (send what output gives afterwards). */
+void cn_engine_shutdown(struct cn_engine *e, enum cn_bye why);
 
 /*
  * Ends all operations and fails all teams with this status and text; their other nodes are

@@ -5,6 +5,21 @@
 #include "coll/team.h"
 #include "coll/version_mismatch.h"
 
+const char *cn_peer_loss_text(enum cn_peer_loss why)
+{
+	static const char *const text[] = {
+		[CN_PEER_SILENT] = "stopped answering",
+		[CN_PEER_RESTARTED] = "restarted its daemon or process",
+		[CN_PEER_RESET] = "did not hear this node for long",
+		[CN_PEER_BYE] = "ended its daemon",
+		[CN_PEER_PATH] = "answers, but large frames do not reach it",
+		[CN_PEER_MOVED] = "replaced its interface",
+		[CN_PEER_PROCESS] = "ended its process",
+	};
+
+	return text[why];
+}
+
 /*
  * One peer is lost by silence. All of them: this node is cut off. Some: they are named as a group.
  */
@@ -57,10 +72,7 @@ static void fail_by_loss(struct cn_team *t, cn_time now, const struct cn_peer *p
 			     "gave up node %s",
 			     name, own, own);
 	} else {
-		cn_team_fail(t, true, COLLNET_EPEER, "node %s %s", name,
-			     why == CN_PEER_RESTARTED ? "restarted its daemon"
-			     : why == CN_PEER_MOVED   ? "replaced its interface"
-						      : "ended its daemon");
+		cn_team_fail(t, true, COLLNET_EPEER, "node %s %s", name, cn_peer_loss_text(why));
 	}
 }
 

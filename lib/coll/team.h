@@ -166,6 +166,8 @@ void cn_team_rank_left(struct cn_team *t, uint32_t k, uint32_t rank, uint32_t po
 /* A peer of the team's transport is lost: a ready team fails, unless its ranks had left before.
  * (peer_loss.c) */
 void cn_team_peer_down(struct cn_team *t, cn_time now, struct cn_peer *p, enum cn_peer_loss why);
+/* What the node has done, for a text that begins with its name. (peer_loss.c) */
+const char *cn_peer_loss_text(enum cn_peer_loss why);
 /* Frames of so many bytes do not reach a peer of the team's transport. (peer_loss.c) */
 void cn_team_path_drops(struct cn_team *t, const struct cn_peer *p, uint32_t bytes);
 /* Gives the buffers of frames back that have no reader. */

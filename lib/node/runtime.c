@@ -331,7 +331,7 @@ void cn_runtime_detach(struct cn_runtime *s, cn_time linger)
 	if (poller != NULL) {
 		cn_time now = cn_now();
 
-		cn_engine_shutdown(engine, now);
+		cn_engine_shutdown(engine, s->bye);
 		flush(s, now + linger);
 		s->poller = NULL;
 		cn_poller_free(poller);

@@ -43,7 +43,8 @@ struct cn_runtime {
 	uint32_t nreplaced;
 	struct cn_engine *engine;
 	struct cn_poller *poller;
-	cn_time mtu_at; /* when cn_runtime_check() asks for the MTU again */
+	enum cn_bye bye; /* why it ends, for the other nodes */
+	cn_time mtu_at;	 /* when cn_runtime_check() asks for the MTU again */
 };
 
 /* On failure nothing stays open. COLLNET_EIFACE also for an interface that is taken. */
@@ -64,7 +65,8 @@ int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime 
  */
 int cn_runtime_reload(const struct cn_runtime_config *config, struct cn_runtime *s,
 		      struct cn_err *err);
-/* Shuts the engine down, sends goodbyes for at most `linger`, and closes the link. */
+/* Shuts the engine down with the reason `bye`, sends goodbyes for at most `linger`, and closes the
+ * link. */
 void cn_runtime_detach(struct cn_runtime *s, cn_time linger);
 /*
  * cn_runtime_detach(), and frees the rest. A zeroed runtime is closed already.

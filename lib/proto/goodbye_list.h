@@ -36,14 +36,10 @@ struct cn_goodbye_list {
 	uint8_t mac[6];
 	uint32_t mtu;
 	uint64_t epoch;
-	uint32_t reason; /* 0, or CN_BYE_MOVED */
+	uint32_t reason; /* of enum cn_bye */
 	char name[COLLNET_NAME_MAX + 1];
 	struct cn_goodbye peers[];
 };
-
-/* Reason of a goodbye, in the place of the low half of the nonce: the node continues at another
- * address. */
-#define CN_BYE_MOVED 1u
 
 /* Bytes of memory for so many peers. */
 size_t cn_goodbye_list_size(uint32_t max_peers);

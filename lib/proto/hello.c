@@ -262,7 +262,9 @@ static void take_bye(struct cn_node *n, struct cn_peer *p, const struct cn_wire 
 		n->counters.stale_frames++;
 		return;
 	}
-	cn_peer_down(p, reason == CN_BYE_MOVED ? CN_PEER_MOVED : CN_PEER_BYE);
+	cn_peer_down(p, reason == CN_BYE_MOVED	   ? CN_PEER_MOVED
+			: reason == CN_BYE_PROCESS ? CN_PEER_PROCESS
+						   : CN_PEER_BYE);
 }
 
 void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,

@@ -150,8 +150,9 @@ void cn_node_free(struct cn_node *n)
 	free(n);
 }
 
-void cn_node_bye(struct cn_node *n)
+void cn_node_bye(struct cn_node *n, enum cn_bye why)
 {
+	n->bye = why;
 	n->leaving = true;
 	n->hello_due = false;
 	n->byes_due = 3; /* nobody acknowledges them */

@@ -159,8 +159,9 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out);
 cn_time cn_node_deadline(const struct cn_node *n);
 void cn_node_expire(struct cn_node *n, cn_time now);
 
-/* The transport ends: the next outputs are goodbyes to all peers, and input is ignored. */
-void cn_node_bye(struct cn_node *n);
+/* The transport ends: the next outputs are goodbyes to all peers, with this reason, and input is
+ * ignored. */
+void cn_node_bye(struct cn_node *n, enum cn_bye why);
 
 /*
  * Before a goodbye: delayed acknowledgements are sent at once. True: none is left to be sent, and

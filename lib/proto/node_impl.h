@@ -46,6 +46,7 @@ struct cn_node {
 	bool hello_due;
 	bool begun;			    /* the time of the first hello is set */
 	bool leaving;			    /* it said goodbye: input is ignored */
+	enum cn_bye bye;		    /* why */
 	uint32_t byes_due, bye_next;	    /* rounds of goodbyes, and the next peer */
 	struct cn_unvalidated *unvalidated; /* [nunvalidated] */
 	uint32_t nunvalidated, nunvalidated_used;

@@ -80,7 +80,7 @@ static bool output_bye(struct cn_node *n, struct cn_frame *out)
 			if (p->state == CN_PEER_UP) {
 				w.session = p->session_out;
 				w.seq = p->bye_out;
-				finish_hello(n, p->mac, &w, 0, out);
+				finish_hello(n, p->mac, &w, n->bye, out);
 				return true;
 			}
 		}

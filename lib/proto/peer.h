@@ -16,10 +16,18 @@ struct cn_peer;
 enum cn_peer_loss {
 	CN_PEER_SILENT,	   /* idle for dead_after while something waited for it */
 	CN_PEER_RESTARTED, /* a new incarnation: its epoch is another one */
-	CN_PEER_BYE,	   /* it said goodbye */
+	CN_PEER_BYE,	   /* it said goodbye: its daemon ends */
 	CN_PEER_RESET,	   /* the same incarnation ended the session and begins a new one */
 	CN_PEER_PATH,	   /* it answers, but a frame does not get through to it */
 	CN_PEER_MOVED,	   /* it said goodbye, because it has another interface now */
+	CN_PEER_PROCESS,   /* it said goodbye: its process, which has no daemon, ends */
+};
+
+/* Why a node says goodbye, as its goodbye has it. Other numbers count as the first. */
+enum cn_bye {
+	CN_BYE_DAEMON = 0,
+	CN_BYE_MOVED = 1,   /* the node continues at another address */
+	CN_BYE_PROCESS = 2, /* direct mode: there is no daemon */
 };
 
 /* Whether frames of the MTU get through to a peer, in this session. */

@@ -71,7 +71,7 @@
 #define CN_FLAG_RNR 0x04
 /* HELLO: reply with a hello. Unicast: the sender has no session with the receiver. */
 #define CN_FLAG_SOLICIT 0x08
-/* HELLO: goodbye, the sender's transport ends. */
+/* HELLO: goodbye, the sender's transport ends; the low half of the nonce is enum cn_bye. */
 #define CN_FLAG_BYE 0x40
 /* HELLO: for this receiver alone; nonce and echo are valid. */
 #define CN_FLAG_UNICAST 0x80

@@ -497,7 +497,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 
 	good_client(&w);
-	cn_engine_shutdown(w.daemon->runtime.engine, w.daemon->now);
+	cn_engine_shutdown(w.daemon->runtime.engine, CN_BYE_DAEMON);
 	read_answers(&w);
 	cn_client_end(w.daemon);
 	while (cn_mapping_unmap(w.daemon)) {

@@ -360,7 +360,7 @@ static void local__all_ends(void **state)
 			cn_endpoints_fail(w->engine[0], w->now, COLLNET_EIFACE, "down");
 			break;
 		case SHUTDOWN:
-			cn_engine_shutdown(w->engine[0], w->now);
+			cn_engine_shutdown(w->engine[0], CN_BYE_DAEMON);
 			break;
 		default:
 			endpoint_stop_node(w, 0);

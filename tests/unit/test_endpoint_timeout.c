@@ -272,7 +272,7 @@ static void peer__ends(void **state)
 	out = endpoint_send_to(w, a, "b", 7, 1 << 20, 2, 100 * SECOND);
 	waiting = endpoint_recv_at(w, a, 100, 100 * SECOND);
 	endpoint_run(w, 10 * CN_MS);
-	cn_engine_shutdown(w->engine[0], w->now);
+	cn_engine_shutdown(w->engine[0], CN_BYE_DAEMON);
 	assert_int_equal(out->status, COLLNET_EDAEMON);
 	assert_int_equal(waiting->status, COLLNET_EDAEMON);
 	endpoint_drop(out);

@@ -168,7 +168,7 @@ static void engine__node_ends_before_its_data_is_taken(void **state)
 	}
 	engine_leave(w, 0, false);
 	engine_run(w, 10 * CN_MS);
-	cn_engine_shutdown(w->engines[0], w->now);
+	cn_engine_shutdown(w->engines[0], CN_BYE_DAEMON);
 	engine_run(w, 10 * CN_MS);
 	for (uint32_t r = 1; r < w->ranks; r++) {
 		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
@@ -269,23 +269,30 @@ static void engine__daemon_restarts(void **state)
 }
 
 /* An orderly end is known at once, not after a silence. */
-static void engine__daemon_ends(void **state)
+static void node_ends(enum cn_bye why, const char *text)
 {
 	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
 	struct cn_coll_args a = engine_alltoall(100000);
 	struct cn_err err = { 0 };
 
-	(void)state;
 	engine_join_all(w, 2, false, "job");
 	for (uint32_t r = 0; r < w->ranks; r++) {
 		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
 	}
 	engine_step(w, w->now + SECOND);
-	cn_engine_shutdown(w->engines[2], w->now);
+	cn_engine_shutdown(w->engines[2], why);
 	assert_int_equal(w->rank[4].op[0].status, COLLNET_EDAEMON);
 	assert_int_equal(w->rank[5].op[0].status, COLLNET_EDAEMON);
-	engine_assert_all_fail(w, 2, COLLNET_EPEER, "n2", 10 * CN_MS);
+	engine_assert_all_fail(w, 2, COLLNET_EPEER, text, 10 * CN_MS);
 	engine_fixture_free(w);
+}
+
+static void engine__a_node_says_why_it_ends(void **state)
+{
+	(void)state;
+	node_ends(CN_BYE_DAEMON, "node n2 ended its daemon");
+	node_ends(CN_BYE_MOVED, "node n2 replaced its interface");
+	node_ends(CN_BYE_PROCESS, "node n2 ended its process");
 }
 
 static void engine__rank_dies(void **state)
@@ -382,7 +389,7 @@ int main(void)
 		cmocka_unit_test(engine__rank_dies_after_its_last_operation),
 		cmocka_unit_test(engine__node_ends_before_its_data_is_taken),
 		cmocka_unit_test(engine__daemon_restarts),
-		cmocka_unit_test(engine__daemon_ends),
+		cmocka_unit_test(engine__a_node_says_why_it_ends),
 		cmocka_unit_test(engine__rank_dies),
 		cmocka_unit_test(engine__deadline_of_an_operation),
 		cmocka_unit_test(engine__fails_when_another_is_ready),

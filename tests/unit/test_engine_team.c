@@ -156,7 +156,7 @@ static void engine__join_mistakes(void **state)
 	assert_int_equal(x.status, COLLNET_EMISMATCH);
 	assert_int_equal(w->rank[0].joined.status, COLLNET_EMISMATCH);
 	assert_int_equal(w->rank[1].joined.status, COLLNET_EMISMATCH);
-	cn_engine_shutdown(w->engines[0], w->now);
+	cn_engine_shutdown(w->engines[0], CN_BYE_DAEMON);
 	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "new", 0, 3, CN_NEVER,
 				      engine_begin_wait(w, &x), &m, &err),
 			 COLLNET_EDAEMON);

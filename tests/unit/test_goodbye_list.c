@@ -104,7 +104,7 @@ static void will__follows_the_peers(void **state)
 	struct pair *p = begin(3);
 
 	(void)state;
-	cn_node_bye(p->nodes[2].node);
+	cn_node_bye(p->nodes[2].node, CN_BYE_DAEMON);
 	pair_poke(p);
 	pair_run(p, CN_MS);
 	assert_int_equal(entries(), 1);

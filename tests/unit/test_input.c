@@ -483,7 +483,7 @@ static void input__after_our_goodbye(void **state)
 	struct cn_frame out;
 
 	(void)state;
-	cn_node_bye(p->nodes[0].node);
+	cn_node_bye(p->nodes[0].node, CN_BYE_DAEMON);
 	for (int i = 0; i < 3; i++) {
 		assert_true(cn_node_output(p->nodes[0].node, p->now, &out));
 		assert_int_equal(out.head[CN_ETH_HEADER + 3], CN_FLAG_BYE | CN_FLAG_UNICAST);

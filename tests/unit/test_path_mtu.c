@@ -164,7 +164,7 @@ static void path__peer_goes(void **state)
 	(void)state;
 	p->filter = narrow;
 	validate(p, 0, 1);
-	cn_node_bye(p->nodes[1].node);
+	cn_node_bye(p->nodes[1].node, CN_BYE_DAEMON);
 	pair_run(p, 50 * CN_MS);
 	assert_string_equal(p->log, "a: down b bye\n");
 	assert_int_equal(cn_peer_path(pair_peer(p, 0, 1)), CN_PATH_UNKNOWN);

@@ -159,7 +159,7 @@ static void peer__bye(void **state)
 
 	(void)state;
 	pair_log_clear(p);
-	cn_node_bye(p->nodes[1].node);
+	cn_node_bye(p->nodes[1].node, CN_BYE_DAEMON);
 	pair_run(p, CN_MS);
 	pair_stop(p, 1);
 	assert_string_equal(p->log, "a: down b bye\nc: down b bye\n");
@@ -178,7 +178,7 @@ static void peer__bye_taken_back(void **state)
 
 	(void)state;
 	pair_talk(p, 0, 1);
-	cn_node_bye(p->nodes[1].node);
+	cn_node_bye(p->nodes[1].node, CN_BYE_DAEMON);
 	pair_run(p, 3000 * CN_MS);
 	assert_false(pair_is_up(p, 0, 1));
 	p->nodes[1].node->leaving = false;

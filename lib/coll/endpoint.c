@@ -127,7 +127,7 @@ int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint64_t payer, uint16
 	struct cn_endpoint *ep;
 
 	if (e->closing) {
-		return cn_fail(err, COLLNET_EDAEMON, "the node's daemon is shutting down");
+		return cn_engine_refuse(e, err);
 	}
 	if (s->count >= most) {
 		return cn_fail(err, COLLNET_ELIMIT, "node %s has %u endpoints already",

@@ -91,7 +91,7 @@ int cn_endpoint_send(struct cn_endpoint *ep, cn_time now, const char *node, uint
 
 	err = err != NULL ? err : &own;
 	if (e->closing) {
-		return cn_fail(err, COLLNET_EDAEMON, "the node's daemon is shutting down");
+		return cn_engine_refuse(e, err);
 	}
 	if (to == 0 || bytes > COLLNET_MESSAGE_MAX || (data == NULL && bytes > 0)) {
 		return cn_fail(err, COLLNET_EINVAL,
@@ -132,7 +132,7 @@ int cn_endpoint_recv(struct cn_endpoint *ep, cn_time now, void *data, uint64_t c
 	struct cn_recv *r = ep->free_recv;
 
 	if (ep->all->engine->closing) {
-		return cn_fail(err, COLLNET_EDAEMON, "the node's daemon is shutting down");
+		return cn_engine_refuse(ep->all->engine, err);
 	}
 	if (data == NULL && capacity > 0) {
 		return cn_fail(err, COLLNET_EINVAL, "the receive buffer is NULL");

@@ -272,20 +272,28 @@ void cn_engine_free(struct cn_engine *e)
 	free(e);
 }
 
+int cn_engine_refuse(const struct cn_engine *e, struct cn_err *err)
+{
+	return cn_fail(err, COLLNET_EDAEMON, "the daemon of node %s is shutting down",
+		       e->config.node.name);
+}
+
 void cn_engine_shutdown(struct cn_engine *e, enum cn_bye why)
 {
+	struct cn_err end;
+
 	if (e->closing) {
 		return;
 	}
 	e->closing = true;
+	cn_engine_refuse(e, &end);
 	for (uint32_t i = 0; i < e->places; i++) {
 		if (e->teams[i] != NULL) {
-			cn_team_fail(e->teams[i], false, COLLNET_EDAEMON,
-				     "the daemon of node %s is shutting down", e->config.node.name);
+			cn_team_fail(e->teams[i], false, end.code, "%s", end.text);
 		}
 	}
 	if (e->endpoints != NULL) {
-		cn_endpoints_abort(e, COLLNET_EDAEMON, "the node's daemon is shutting down");
+		cn_endpoints_abort(e, end.code, end.text);
 	}
 	cn_node_bye(e->own.node, why);
 }

@@ -67,6 +67,8 @@ struct cn_engine {
  * (TCP sizes its super-frames by time, too). 1 where the link sends single frames.
  */
 uint32_t cn_engine_quantum(const struct cn_engine *e, uint32_t window);
+/* The error of what is unfinished when the engine shuts down, and of every call after that. */
+int cn_engine_refuse(const struct cn_engine *e, struct cn_err *err);
 /* A deadline was added or removed. */
 void cn_engine_touch(struct cn_engine *e);
 struct cn_engine_peer *cn_engine_peer_of(const struct cn_peer *p); /* NULL: never up */

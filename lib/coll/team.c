@@ -197,7 +197,7 @@ static bool derive(struct cn_team *t, const struct origin *from)
 int cn_team_check_new(const struct cn_engine *e, const char *job, struct cn_err *err)
 {
 	if (e->closing) {
-		return cn_fail(err, COLLNET_EDAEMON, "the daemon is shutting down");
+		return cn_engine_refuse(e, err);
 	}
 	return cn_valid_name(job) ? COLLNET_OK
 				  : cn_fail(err, COLLNET_EINVAL,

@@ -263,9 +263,12 @@ static void peer__down_behind_short_deadlines(void **state)
 /* A node that ends takes with it what is unfinished; what has come whole stays. */
 static void peer__ends(void **state)
 {
+	static const char closing[] = "the daemon of node a is shutting down";
 	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
 	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
 	struct endpoint_request *whole, *out, *waiting, *in;
+	struct cn_endpoint *late = NULL;
+	struct cn_err err = { 0 };
 
 	(void)state;
 	whole = endpoint_send_to(w, a, "b", 7, 3000, 1, 100 * SECOND);
@@ -275,6 +278,18 @@ static void peer__ends(void **state)
 	cn_engine_shutdown(w->engine[0], CN_BYE_DAEMON);
 	assert_int_equal(out->status, COLLNET_EDAEMON);
 	assert_int_equal(waiting->status, COLLNET_EDAEMON);
+	assert_string_equal(out->text, closing);
+	assert_string_equal(waiting->text, closing);
+	assert_int_equal(cn_endpoint_open(w->engine[0], OWNER, OWNER, 6, &late, &err),
+			 COLLNET_EDAEMON);
+	assert_string_equal(err.text, closing);
+	assert_int_equal(cn_endpoint_send(a, w->now, "b", 7, "", 0, CN_NEVER, &out->done, &err),
+			 COLLNET_EDAEMON);
+	assert_string_equal(err.text, closing);
+	assert_int_equal(cn_endpoint_recv(a, w->now, NULL, 0, CN_NEVER, &out->got, &out->done,
+					  &err),
+			 COLLNET_EDAEMON);
+	assert_string_equal(err.text, closing);
 	endpoint_drop(out);
 	endpoint_drop(waiting);
 	endpoint_run(w, 100 * CN_MS);

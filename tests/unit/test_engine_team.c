@@ -160,6 +160,7 @@ static void engine__join_mistakes(void **state)
 	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "new", 0, 3, CN_NEVER,
 				      engine_begin_wait(w, &x), &m, &err),
 			 COLLNET_EDAEMON);
+	assert_string_equal(err.text, "the daemon of node n0 is shutting down");
 	engine_fixture_free(w);
 }
 

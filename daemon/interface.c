@@ -106,12 +106,14 @@ static int attach(struct cn_daemon *d, struct cn_err *err)
 		memcpy(d->iface.mac, now.mac, sizeof(d->iface.mac));
 	}
 	if (left != NULL && left->max_peers > 0 && rc == 1) {
+		left->reason = d->runtime.bye;
 		(void)cn_parent_farewell(&d->parent, now.index, left);
 	}
 	free(left);
 	if (rc == 1) {
 		rc = cn_parent_announce(&d->parent, now.index, err);
 	}
+	d->runtime.bye = CN_BYE_DAEMON;
 	if (rc != COLLNET_OK) {
 		cn_runtime_detach(&d->runtime, 0);
 	}
@@ -167,8 +169,9 @@ static void fail_all(struct cn_daemon *d, const char *what)
 }
 
 /* The engine goes, and with it what clients have of it; the clients stay. */
-static void detach(struct cn_daemon *d)
+static void detach(struct cn_daemon *d, enum cn_bye why)
 {
+	d->runtime.bye = why;
 	for (uint32_t i = 0; i < CN_CLIENTS_MAX; i++) {
 		if (d->clients[i] != NULL) {
 			cn_client_detach(d->clients[i]);
@@ -247,7 +250,7 @@ static int grow(struct cn_daemon *d, uint32_t mtu, struct cn_err *err)
 		f->look_at = d->now + LOOK_AGAIN;
 		return COLLNET_OK;
 	}
-	detach(d);
+	detach(d, CN_BYE_MTU);
 	return come_up(d, err);
 }
 
@@ -268,7 +271,7 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 	struct cn_interface now;
 	int found = cn_interface_find(f->name, &now, err);
 	uint32_t mtu;
-	bool same, shrunk;
+	bool same, shrunk, other_address;
 
 	if (found < 0) {
 		cn_log(COLLNET_LOG_WARNING, "%s", err->text);
@@ -278,6 +281,8 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 	same = found == 1 && d->runtime.engine != NULL && !d->runtime.link->moved &&
 	       is_bound(d->runtime.link, f->index) && now.index == f->index &&
 	       memcmp(now.mac, f->mac, sizeof(now.mac)) == 0;
+	other_address = found == 1 && d->runtime.engine != NULL && now.index == f->index &&
+			(d->runtime.link->moved || memcmp(now.mac, f->mac, sizeof(now.mac)) != 0);
 	mtu = found == 0 ? 0 : now.mtu < CN_LINK_MTU_MAX ? now.mtu : CN_LINK_MTU_MAX;
 	shrunk = same && mtu < d->runtime.link->mtu;
 	if (shrunk && now.up && !went_down && !f->down) {
@@ -285,11 +290,14 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 		return COLLNET_OK;
 	}
 	if (d->runtime.engine != NULL && !f->down && (!same || !now.up || went_down)) {
-		fail_all(d, found == 0 ? "was removed" : same ? "went down" : "was replaced");
+		fail_all(d, found == 0	    ? "was removed"
+			    : same	    ? "went down"
+			    : other_address ? "was given another address"
+					    : "was replaced");
 		went_down = true;
 	}
 	if (d->runtime.engine != NULL && (!same || shrunk)) {
-		detach(d);
+		detach(d, same ? CN_BYE_MTU : other_address ? CN_BYE_ADDRESS : CN_BYE_MOVED);
 	}
 	if (found == 0 || !now.up) {
 		wait_for_it(d, found == 1);

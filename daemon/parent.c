@@ -450,7 +450,6 @@ uint32_t cn_parent_farewell(const struct cn_parent *p, int interface, struct cn_
 		return 0;
 	}
 	if (bind_to(s.fd, interface) == 0) {
-		left->reason = CN_BYE_MOVED;
 		nodes = send_goodbyes(&s, left);
 	}
 	close(s.fd);

@@ -55,9 +55,8 @@ int cn_parent_announce(const struct cn_parent *p, int interface, struct cn_err *
  */
 struct cn_goodbye_list *cn_parent_copy_goodbyes(const struct cn_parent *p);
 /*
- * Sends the goodbyes of a list on this interface in the worker, which the nodes of the list then
- * know to have moved to another address. Blocks for a millisecond per 16 nodes, three times.
- * Returns the number of nodes.
+ * Sends the goodbyes of a list, with its reason, on this interface in the worker. Blocks for a
+ * millisecond per 16 nodes, three times. Returns the number of nodes.
  */
 uint32_t cn_parent_farewell(const struct cn_parent *p, int interface, struct cn_goodbye_list *left);
 /* Asks for a socket of the link's kind: a descriptor, or -1 with errno. The argument is a struct

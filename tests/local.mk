@@ -196,6 +196,7 @@ lab_programs = \
 	tests/lab/attacker \
 	tests/lab/buffered \
 	tests/lab/calls \
+	tests/lab/departures \
 	tests/lab/forks \
 	tests/lab/frames \
 	tests/lab/greedy \

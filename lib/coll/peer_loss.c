@@ -15,6 +15,8 @@ const char *cn_peer_loss_text(enum cn_peer_loss why)
 		[CN_PEER_PATH] = "answers, but large frames do not reach it",
 		[CN_PEER_MOVED] = "replaced its interface",
 		[CN_PEER_PROCESS] = "ended its process",
+		[CN_PEER_ADDRESS] = "changed the address of its interface",
+		[CN_PEER_MTU] = "changed the MTU of its interface",
 	};
 
 	return text[why];

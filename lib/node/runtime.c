@@ -243,6 +243,14 @@ static bool flush(struct cn_runtime *s, cn_time until)
 	}
 }
 
+/* What is queued, such as the reason of a failure, goes first. */
+static void say_goodbye(struct cn_runtime *s, cn_time linger)
+{
+	flush(s, cn_now() + linger);
+	cn_engine_shutdown(s->engine, s->bye);
+	flush(s, cn_now() + linger);
+}
+
 int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err *err)
 {
 	const struct cn_link *l = s->link;
@@ -329,10 +337,7 @@ void cn_runtime_detach(struct cn_runtime *s, cn_time linger)
 	struct cn_link *link = s->link;
 
 	if (poller != NULL) {
-		cn_time now = cn_now();
-
-		cn_engine_shutdown(engine, s->bye);
-		flush(s, now + linger);
+		say_goodbye(s, linger);
 		s->poller = NULL;
 		cn_poller_free(poller);
 	}

@@ -257,14 +257,18 @@ static void take_unvalidated(struct cn_node *n, const uint8_t mac[6], const stru
 /* A goodbye is valid in its session alone. */
 static void take_bye(struct cn_node *n, struct cn_peer *p, const struct cn_wire *w, uint32_t reason)
 {
+	static const enum cn_peer_loss loss[] = {
+		[CN_BYE_DAEMON] = CN_PEER_BYE,	    [CN_BYE_MOVED] = CN_PEER_MOVED,
+		[CN_BYE_PROCESS] = CN_PEER_PROCESS, [CN_BYE_ADDRESS] = CN_PEER_ADDRESS,
+		[CN_BYE_MTU] = CN_PEER_MTU,
+	};
+
 	if (p == NULL || p->state != CN_PEER_UP || w->session != p->session_in ||
 	    w->seq != p->bye_in) {
 		n->counters.stale_frames++;
 		return;
 	}
-	cn_peer_down(p, reason == CN_BYE_MOVED	   ? CN_PEER_MOVED
-			: reason == CN_BYE_PROCESS ? CN_PEER_PROCESS
-						   : CN_PEER_BYE);
+	cn_peer_down(p, reason < sizeof(loss) / sizeof(loss[0]) ? loss[reason] : CN_PEER_BYE);
 }
 
 void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,

@@ -21,13 +21,17 @@ enum cn_peer_loss {
 	CN_PEER_PATH,	   /* it answers, but a frame does not get through to it */
 	CN_PEER_MOVED,	   /* it said goodbye, because it has another interface now */
 	CN_PEER_PROCESS,   /* it said goodbye: its process, which has no daemon, ends */
+	CN_PEER_ADDRESS,   /* it said goodbye: its interface has another address now */
+	CN_PEER_MTU,	   /* it said goodbye: its interface has another MTU now */
 };
 
 /* Why a node says goodbye, as its goodbye has it. Other numbers count as the first. */
 enum cn_bye {
 	CN_BYE_DAEMON = 0,
-	CN_BYE_MOVED = 1,   /* the node continues at another address */
+	CN_BYE_MOVED = 1,   /* its interface was replaced */
 	CN_BYE_PROCESS = 2, /* direct mode: there is no daemon */
+	CN_BYE_ADDRESS = 3, /* its interface was given another address */
+	CN_BYE_MTU = 4,	    /* and another MTU, at which it continues */
 };
 
 /* Whether frames of the MTU get through to a peer, in this session. */

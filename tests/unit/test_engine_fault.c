@@ -293,6 +293,9 @@ static void engine__a_node_says_why_it_ends(void **state)
 	node_ends(CN_BYE_DAEMON, "node n2 ended its daemon");
 	node_ends(CN_BYE_MOVED, "node n2 replaced its interface");
 	node_ends(CN_BYE_PROCESS, "node n2 ended its process");
+	node_ends(CN_BYE_ADDRESS, "node n2 changed the address of its interface");
+	node_ends(CN_BYE_MTU, "node n2 changed the MTU of its interface");
+	node_ends((enum cn_bye)(CN_BYE_MTU + 1), "node n2 ended its daemon");
 }
 
 static void engine__rank_dies(void **state)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What programs are told when a node or its interface goes away, how soon.
+# timeout: 180
+. "$(dirname "$0")/lib.sh"
+need_lab
+need departures
+
+# departure WHAT LAB-OPTION...: to rank 1 or its node, of three. What the ranks print is in `out`.
+departure() {
+	what=$*
+	event=$1
+	shift
+	collnet lab run --shape 3 --rate 100mbit --timeout 30 "$@" -- departures "$event" >out 2>err </dev/null
+	lacks 'timed out' err
+	echo "ok: $what: $(grep error out)"
+}
+
+# below WHAT SECONDS RANK...: what each of these ranks measured.
+below() {
+	measure=$1 most=$2
+	shift 2
+	for r; do
+		awk -v rank="$r:" -v what="$measure" -v most="$most" '
+			$1 == rank && $2 == "took" { for (i = 2; i < NF; i += 2) if ($i == what) value = $(i + 1) }
+			END { exit !(value != "" && value < most) }' out ||
+			{ cat out err; fail "$what: rank $r: $measure: not below $most s"; }
+	done
+}
+
+address='ip link set eth0 address 02:00:00:00:77:02'
+# Which of the others has the reason first ends, and the third may hear of that first.
+told='interface eth0 was given another address on node h1\|node h1 changed the address of its interface'
+
+# ---- another address of the interface: at once, and not by the silence of 1.5 s ------------------
+departure "$address"
+has "^1: error interface eth0 was \(given another address\|removed or changed\) on node h1" out
+for r in 0 2; do
+	has "^$r: error .*\($told\)" out
+done
+below took 1 0 1 2
+
+# ---- a program that ends in direct mode has no daemon ---------------------------------------------
+departure end --no-daemons
+lacks daemon out

@@ -379,6 +379,18 @@ uint32_t cn_interface_mtu(int fd, const char *name)
 	return ioctl(fd, SIOCGIFMTU, &r) == 0 && r.ifr_mtu > 0 ? (uint32_t)r.ifr_mtu : 0;
 }
 
+bool cn_interface_mac(int fd, const char *name, uint8_t out[6])
+{
+	struct ifreq r = { .ifr_hwaddr = { .sa_family = 0 } };
+
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
+	if (ioctl(fd, SIOCGIFHWADDR, &r) != 0) {
+		return false;
+	}
+	memcpy(out, r.ifr_hwaddr.sa_data, 6);
+	return true;
+}
+
 bool cn_interface_is_up(int fd, const char *name)
 {
 	struct ifreq r = { .ifr_flags = 0 };

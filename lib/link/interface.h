@@ -42,6 +42,9 @@ uint64_t cn_interface_rate(int fd, const char *name);
 /* Its MTU, asked through any socket; 0: not known. */
 uint32_t cn_interface_mtu(int fd, const char *name);
 
+/* Its address, in the same way. */
+bool cn_interface_mac(int fd, const char *name, uint8_t out[6]);
+
 bool cn_interface_is_up(int fd, const char *name);
 
 /* cn_interface_list() and cn_interface_pick(). */

@@ -19,8 +19,9 @@
 #include "util/clock.h"
 
 /* By probes, others find that large frames do not get here, after half a second (proto/path_mtu.c):
- * the reason is to be there before. Asking is one ioctl(). */
-#define MTU_EVERY (100 * CN_MS)
+ * the reason is to be there before. Asking is two ioctl(). */
+#define LOOK_EVERY (100 * CN_MS)
+#define GOODBYES   (20 * CN_MS) /* until the link has taken them, within a call */
 
 /* The host name as a node name. */
 static int host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err)
@@ -251,19 +252,37 @@ static void say_goodbye(struct cn_runtime *s, cn_time linger)
 	flush(s, cn_now() + linger);
 }
 
+/* Of a link on a socket that was opened with the address of the interface. */
+static bool has_other_address(const struct cn_link *l)
+{
+	uint8_t mac[6];
+
+	return !cn_link_is_udp(l->ops->name) && cn_interface_mac(l->send_fd, l->interface, mac) &&
+	       memcmp(mac, l->mac, sizeof(mac)) != 0;
+}
+
 int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err *err)
 {
 	const struct cn_link *l = s->link;
 	uint32_t mtu;
 
-	if (work < 0) {
+	if (work < 0 && !l->moved) {
 		return cn_fail(err, COLLNET_EIFACE, "interface %s of node %s disappeared",
 			       l->interface, s->node);
 	}
-	if (now < s->mtu_at) {
+	if (now < s->look_at && work >= 0) {
 		return COLLNET_OK;
 	}
-	s->mtu_at = now + MTU_EVERY;
+	s->look_at = now + LOOK_EVERY;
+	if (l->moved || has_other_address(l)) {
+		/* No acknowledgement reaches the former address, so none is waited for. */
+		cn_fail(err, COLLNET_EIFACE, "interface %s was given another address on node %s",
+			l->interface, s->node);
+		cn_engine_fail(s->engine, now, err->code, err->text);
+		s->bye = CN_BYE_ADDRESS;
+		say_goodbye(s, GOODBYES);
+		return COLLNET_EIFACE;
+	}
 	mtu = cn_interface_mtu(l->send_fd, l->interface);
 	if (mtu == 0 || mtu >= l->mtu) {
 		return COLLNET_OK;

@@ -44,7 +44,7 @@ struct cn_runtime {
 	struct cn_engine *engine;
 	struct cn_poller *poller;
 	enum cn_bye bye; /* why it ends, for the other nodes */
-	cn_time mtu_at;	 /* when cn_runtime_check() asks for the MTU again */
+	cn_time look_at; /* when cn_runtime_check() looks at the interface again */
 };
 
 /* On failure nothing stays open. COLLNET_EIFACE also for an interface that is taken. */
@@ -81,9 +81,9 @@ void cn_runtime_forked(struct cn_runtime *s);
  */
 bool cn_runtime_drain(struct cn_runtime *s, cn_time until);
 /*
- * For a program, after a poll that returned `work`. COLLNET_EIFACE: the interface is gone, or its
- * MTU was lowered, of which the other nodes have been notified. Asks the kernel at most ten times
- * per second.
+ * For a program, after a poll that returned `work`. COLLNET_EIFACE: the interface is gone; or it
+ * was given another address or a lower MTU, of which the other nodes have been notified. Asks the
+ * kernel at most ten times per second.
  */
 int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err *err);
 /* The engine's counters and those of the link and the process. */

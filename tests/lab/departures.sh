@@ -39,6 +39,18 @@ for r in 0 2; do
 done
 below took 1 0 1 2
 
+for COLLNET_ENCAPSULATION in udp raw; do
+	export COLLNET_ENCAPSULATION
+	departure "$address" --no-daemons
+	has "^1: error interface eth0 was given another address on node h1" out
+	for r in 0 2; do
+		has "^$r: error .*\($told\|node h[02] ended its process\)" out
+	done
+	below took 1 0 1 2
+	below close 1 0 1 2
+done
+unset COLLNET_ENCAPSULATION
+
 # ---- a program that ends in direct mode has no daemon ---------------------------------------------
 departure end --no-daemons
 lacks daemon out

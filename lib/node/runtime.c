@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "coll/join.h"
@@ -19,7 +20,7 @@
 #include "util/clock.h"
 
 /* By probes, others find that large frames do not get here, after half a second (proto/path_mtu.c):
- * the reason is to be there before. Asking is two ioctl(). */
+ * the reason is to be there before. Asking is four system calls. */
 #define LOOK_EVERY (100 * CN_MS)
 #define GOODBYES   (20 * CN_MS) /* until the link has taken them, within a call */
 
@@ -252,6 +253,20 @@ static void say_goodbye(struct cn_runtime *s, cn_time linger)
 	flush(s, cn_now() + linger);
 }
 
+/* Whether the program has closed it. What it has opened under that number since is not closed with
+ * the link. */
+static bool was_closed(int *fd)
+{
+	int type;
+	socklen_t len = sizeof(type);
+
+	if (*fd < 0 || getsockopt(*fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0) {
+		return false;
+	}
+	*fd = -1;
+	return true;
+}
+
 /* Of a link on a socket that was opened with the address of the interface. */
 static bool has_other_address(const struct cn_link *l)
 {
@@ -263,7 +278,7 @@ static bool has_other_address(const struct cn_link *l)
 
 int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err *err)
 {
-	const struct cn_link *l = s->link;
+	struct cn_link *l = s->link;
 	uint32_t mtu;
 
 	if (work < 0 && !l->moved) {
@@ -274,6 +289,12 @@ int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err 
 		return COLLNET_OK;
 	}
 	s->look_at = now + LOOK_EVERY;
+	if (was_closed(&l->recv_fd) | was_closed(&l->send_fd)) {
+		return cn_fail(err, COLLNET_EIFACE,
+			       "the program closed a descriptor of the library: its socket on "
+			       "interface %s of node %s",
+			       l->interface, s->node);
+	}
 	if (l->moved || has_other_address(l)) {
 		/* No acknowledgement reaches the former address, so none is waited for. */
 		cn_fail(err, COLLNET_EIFACE, "interface %s was given another address on node %s",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What programs are told when a node or its interface goes away, how soon.
+# What programs are told when a node, its interface or a descriptor goes away, how soon.
 # timeout: 180
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -54,3 +54,11 @@ unset COLLNET_ENCAPSULATION
 # ---- a program that ends in direct mode has no daemon ---------------------------------------------
 departure end --no-daemons
 lacks daemon out
+
+# ---- the program closes the library's descriptors -------------------------------------------------
+departure descriptors
+has "^1: error collnetd on this node cannot be reached: the program closed a descriptor" out
+departure descriptors --no-daemons
+has "^1: error the program closed a descriptor of the library: its socket on interface eth0 of node h1" out
+below took 1 1
+below used 0.5 1

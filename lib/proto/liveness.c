@@ -64,6 +64,7 @@ void cn_liveness_note(struct cn_peer *p)
 
 	l->last_rx = l->last_session_rx = p->node->now;
 	l->own->last_rx = l->own->last_node_rx = p->node->now;
+	l->own->given_up = false;
 	l->contested = false;
 	note_probes(p);
 	l->probes = l->unheard = l->asked = 0;
@@ -240,6 +241,7 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 
 	if (is_silent(p) || (idle >= SESSION_GRACE * dead_after && l->probes >= tries)) {
 		if (is_needed(p)) {
+			l->own->given_up = is_silent(p);
 			cn_peer_down(p, CN_PEER_SILENT);
 			return;
 		}

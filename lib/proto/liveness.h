@@ -31,9 +31,10 @@ struct cn_liveness {
 	uint32_t unheard; /* of these, since the node was last heard by a session of any port */
 	cn_time ask_at;	  /* when to probe it because another peer is silent; CN_NEVER: not */
 	cn_time asked_at; /* when that was last done */
-	uint32_t asked;	  /* how often in a row without an answer */
-	bool contested;	  /* name conflict: another node announced itself under the peer's name,
-			   * which the peer keeps if it answers; probed until it does */
+	bool given_up;	/* in `own`: a session was, because the node was silent, and it still is */
+	uint32_t asked; /* how often in a row without an answer */
+	bool contested; /* name conflict: another node announced itself under the peer's name,
+			 * which the peer keeps if it answers; probed until it does */
 };
 
 /*

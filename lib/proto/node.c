@@ -165,7 +165,7 @@ bool cn_node_drain(struct cn_node *n)
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
 
-		if (p->state != CN_PEER_UP) {
+		if (p->state != CN_PEER_UP || p->live.own->given_up) {
 			continue;
 		}
 		if (p->rx.ack_at != CN_NEVER) {

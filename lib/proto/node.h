@@ -165,7 +165,8 @@ void cn_node_bye(struct cn_node *n, enum cn_bye why);
 
 /*
  * Before a goodbye: delayed acknowledgements are sent at once. True: none is left to be sent, and
- * all reliable frames of this node are acknowledged.
+ * all reliable frames of this node are acknowledged. Nodes that were given up do not count, on
+ * whatever port that was.
  */
 bool cn_node_drain(struct cn_node *n);
 

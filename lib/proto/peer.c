@@ -227,7 +227,7 @@ void cn_peer_up(struct cn_peer *p)
 	cn_receiver_init(p, in.first);
 	cn_path_reset(p);
 	p->path_reply = (struct cn_path_reply){ 0 };
-	p->validated = false;
+	p->validated = p->live.given_up = false;
 	p->state = CN_PEER_UP;
 	n->names[p->index] = cn_name_hash(p->name);
 	if (n->config.goodbyes != NULL) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What programs are told when a node, its interface or a descriptor goes away, how soon.
+# What programs are told when a node, its interface or a descriptor goes away, how soon, and that the end of a
+# context does not wait for a node that was given up.
 # timeout: 180
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -50,6 +51,13 @@ for COLLNET_ENCAPSULATION in udp raw; do
 	below close 1 0 1 2
 done
 unset COLLNET_ENCAPSULATION
+
+# ---- a program that is killed in direct mode; what is queued for it is not waited for -------------
+departure kill --no-daemons
+for r in 0 2; do
+	has "^$r: error .*node h1 stopped answering\|^$r: error node h[02] ended its process" out
+done
+below close 0.8 0 2
 
 # ---- a program that ends in direct mode has no daemon ---------------------------------------------
 departure end --no-daemons

@@ -168,6 +168,30 @@ static void transport_close__without_an_answer(void **state)
 	two_jobs_end(c);
 }
 
+/* A node is cut off, and a job finds that it is silent. At the end of the node nothing waits for
+ * it, also where what is for it goes on another port. */
+static void engine_drain__a_node_that_was_given_up(void **state)
+{
+	struct two_jobs *c = two_jobs_begin(COLLNET_WINDOW_AUTO);
+
+	(void)state;
+	cn_sim_cut(c->sim, 2, 2, true);
+	for (uint32_t r = 0; r < TWO_JOBS_HOSTS; r++) {
+		two_jobs_call(c, &c->x, r, 0, CN_OP_ALLTOALL, 1000, 60 * SECOND);
+	}
+	while (c->x.calls[0][0].told == 0) {
+		two_jobs_run(c, CN_MS);
+	}
+	assert_int_equal(c->x.calls[0][0].status, COLLNET_EPEER);
+	cn_team_leave(c->x.members[0], cn_sim_now(c->sim), false);
+	cn_team_leave(c->y.members[0], cn_sim_now(c->sim), false);
+	cn_sim_kick(c->sim, 0);
+	two_jobs_run(c, 50 * CN_MS);
+	assert_true(cn_engine_drain(engine(c, 0)));
+	c->x.members[0] = c->y.members[0] = NULL;
+	two_jobs_end(c);
+}
+
 /* ---- ports ------------------------------------------------------------------------------- */
 
 /* A team of one rank on host 0. */
@@ -470,6 +494,7 @@ int main(void)
 		cmocka_unit_test(transport_close__after_the_last_acknowledgement),
 		cmocka_unit_test(transport_close__others_go_on),
 		cmocka_unit_test(transport_close__without_an_answer),
+		cmocka_unit_test(engine_drain__a_node_that_was_given_up),
 		cmocka_unit_test(transport_open__ports),
 		cmocka_unit_test(transport_open__oldest_gives_way),
 		cmocka_unit_test(connect__session_of_each_port),

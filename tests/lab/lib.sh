@@ -91,7 +91,8 @@ open_mpi() {
 	chmod +x lab-mpirun
 }
 
-# mpich: writes ./lab-mpiexec, the same for MPICH's hydra. A host's ranks must not get the first host's
+# mpich: writes ./lab-mpiexec, the same for MPICH's hydra. Hydra itself can hang where several ranks abort at the same
+# moment, which is no fault of collnet: a test of that needs a time limit. A host's ranks must not get the first host's
 # COLLNET_SOCKET. MPICH's own messages use shared memory also between the lab's hosts, because
 # MPI_Finalize() of Debian 12's MPICH 4.0.2 often hangs in UCX over TCP.
 mpich() {

@@ -331,8 +331,10 @@ struct glue_buffer {
 
 struct glue_team {
 	collnet_t *context;
-	bool owns_context; /* or it is closed last */
-	collnet_team_t *team;
+	bool owns_context;    /* or it is closed last */
+	collnet_team_t *team; /* NULL: this rank has left it, for this reason: */
+	char why[192];
+	uint32_t nodes;
 	MPI_Group group;
 	int64_t id;		  /* equal on all its ranks, between 0 and GLUE_UNUSED */
 	const void *user;	  /* the communicator or persistent call that alone uses it */

@@ -33,6 +33,7 @@ void glue_add_team(struct glue_team *t)
 {
 	pthread_mutex_lock(&lock);
 	t->alike = find_alike(t);
+	t->nodes = collnet_team_nodes(t->team);
 	t->next = teams;
 	teams = t;
 	pthread_mutex_unlock(&lock);
@@ -113,7 +114,8 @@ struct glue_team *glue_find_free(MPI_Comm comm, const void *user, bool unshared,
 	PMPI_Comm_group(comm, &group);
 	pthread_mutex_lock(&lock);
 	for (struct glue_team *t = teams; t != NULL; t = t->next) {
-		if (t->user == NULL && !(unshared && t->sharers > 0) && glue_offer_of(t) >= least &&
+		if (t->team != NULL && t->user == NULL && !(unshared && t->sharers > 0) &&
+		    glue_offer_of(t) >= least &&
 		    (found == NULL || glue_offer_of(t) < glue_offer_of(found)) && is_of(t, group)) {
 			found = t;
 		}

@@ -33,7 +33,7 @@ struct takes {
  */
 static uint64_t needed(const struct glue_call *k, enum glue_op op, uint64_t bytes)
 {
-	const uint64_t n = (uint64_t)k->c->size, nodes = collnet_team_nodes(k->team->team);
+	const uint64_t n = (uint64_t)k->c->size, nodes = k->team->nodes;
 	const uint64_t local = (n + nodes - 1) / nodes, with_holes = bytes + bytes / 3;
 
 	switch (op) {

@@ -299,8 +299,7 @@ bool glue_serves_untried(struct glue_call *k, enum glue_op op, size_t bytes)
 		return false;
 	}
 	if (k->c->always || k->nonblocking || k->persistent || op != GLUE_Allreduce || bytes == 0 ||
-	    bytes > (uint64_t)k->c->short_bytes ||
-	    collnet_team_nodes(k->team->team) < (uint32_t)k->c->size) {
+	    bytes > (uint64_t)k->c->short_bytes || k->team->nodes < (uint32_t)k->c->size) {
 		return glue_has_memory(k, op, bytes);
 	}
 	if (!k->c->told_short && k->c->rank == 0) {

@@ -271,6 +271,9 @@ static struct glue_team *duplicate(struct glue_comm *c, MPI_Comm comm, const voi
 {
 	char name[64];
 
+	if (c->team->team == NULL) {
+		return NULL;
+	}
 	snprintf(name, sizeof(name), "%" PRIi64 ".%u", c->team->id, c->team->duplicates++);
 	return create(c, comm, name, c->team, user);
 }
@@ -390,8 +393,7 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 		}
 	}
 	if (c->rank == 0) {
-		snprintf(why, sizeof(why), "served by collnet on %u nodes",
-			 collnet_team_nodes(c->team->team));
+		snprintf(why, sizeof(why), "served by collnet on %u nodes", c->team->nodes);
 		glue_explain(c, comm, 1, why);
 		if (c->wants_team) {
 			glue_explain(c, comm, 2, own_team);

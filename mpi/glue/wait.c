@@ -52,13 +52,14 @@ static struct collnet_coll_options glue_options(const struct glue_call *k)
  */
 static int failure(const struct glue_call *k)
 {
+	const struct glue_team *t = k->team;
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static int class = MPI_ERR_OTHER;
 	char text[MPI_MAX_ERROR_STRING];
 	int rc;
 
 	snprintf(text, sizeof(text), "collnet: MPI_%s, rank %d of %d: %s", k->what, k->c->rank,
-		 k->c->size, collnet_error(k->team->context));
+		 k->c->size, t->team != NULL ? collnet_error(t->context) : t->why);
 	fprintf(stderr, "%s\n", text);
 	pthread_mutex_lock(&lock);
 	if (class == MPI_ERR_OTHER && PMPI_Add_error_class(&class) != MPI_SUCCESS) {
@@ -119,6 +120,30 @@ static bool has_room(const struct glue_call *k)
 						    : OTHERS_MAX);
 }
 
+/*
+ * A served call could not start on this rank, for example without memory. Others may have started
+ * theirs, and would wait for this rank until it calls something else: it leaves the team, and they
+ * get an error. All later calls by the team fail, too.
+ */
+static void leave(const struct glue_call *k, int rc)
+{
+	struct glue_team *t = k->team;
+	char error[MPI_MAX_ERROR_STRING] = "";
+	int length;
+
+	if (t == NULL || k->persistent) {
+		return;
+	}
+	PMPI_Error_string(rc, error, &length);
+	pthread_mutex_lock(&t->starting);
+	if (t->team != NULL) {
+		snprintf(t->why, sizeof(t->why), "this rank left the team after: %.150s", error);
+		collnet_team_destroy(t->team);
+		t->team = NULL;
+	}
+	pthread_mutex_unlock(&t->starting);
+}
+
 /* With this status of collnet's. */
 static int started(struct glue_call *k, int status)
 {
@@ -142,7 +167,7 @@ static bool start(struct glue_call *k, int *rc)
 	pthread_mutex_lock(&t->starting);
 	if (k->number == t->started && has_room(k)) {
 		k->waits = false;
-		*rc = started(k, k->start(k, &o));
+		*rc = t->team != NULL ? started(k, k->start(k, &o)) : failure(k);
 		t->started++;
 	}
 	pthread_mutex_unlock(&t->starting);
@@ -223,6 +248,8 @@ int glue_finish(struct glue_call *k, int rc)
 			status = collnet_wait(k->request, NEXT_MS);
 		}
 		rc = ended(k, status);
+	} else if (rc != MPI_SUCCESS) {
+		leave(k, rc);
 	}
 	release(k);
 	return rc;
@@ -242,6 +269,8 @@ bool glue_test(struct glue_call *k, int *rc)
 			return false;
 		}
 		*rc = ended(k, status);
+	} else {
+		leave(k, *rc);
 	}
 	if (!k->persistent) {
 		release(k);

@@ -24,6 +24,7 @@
 #pragma weak PMPI_Comm_set_errhandler
 #pragma weak PMPI_Comm_size
 #pragma weak PMPI_Comm_test_inter
+#pragma weak PMPI_Error_string
 #pragma weak PMPI_Grequest_complete
 #pragma weak PMPI_Grequest_start
 #pragma weak PMPI_Group_compare

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Long calls where rank 1's address space ends soon: too small for what collnet would take, and
- * large enough for MPI. Every element is checked.
+ * large enough for MPI. Every element is checked. Of a call with a count per rank, it is an error
+ * on all ranks, while rank 1 calls nothing else; later calls are errors, too, and new communicators
+ * are served.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -9,8 +11,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define MIB (1 << 20)
-#define MAX (32 * MIB / (int)sizeof(int))
+#define MIB	   (1 << 20)
+#define MAX	   (32 * MIB / (int)sizeof(int))
+#define MOST_RANKS 8
 
 static int rank, size;
 static int *sent, *received;
@@ -83,6 +86,50 @@ static void bcast(int count)
 	}
 }
 
+static void sum(MPI_Comm comm)
+{
+	int all;
+
+	if (MPI_Allreduce(&size, &all, 1, MPI_INT, MPI_SUM, comm) != MPI_SUCCESS ||
+	    all != size * size) {
+		wrong("a sum");
+	}
+}
+
+/* The others tell rank 1 by messages that they have the error. */
+static void alltoallv(void)
+{
+	int counts[MOST_RANKS], displs[MOST_RANKS];
+	MPI_Comm comm, next;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	for (int i = 0; i < size; i++) {
+		counts[i] = MAX / size;
+		displs[i] = i * counts[i];
+	}
+	sum(comm);
+	leave(20 * MIB);
+	if (MPI_Alltoallv(sent, counts, displs, MPI_INT, received, counts, displs, MPI_INT, comm) ==
+	    MPI_SUCCESS) {
+		wrong("no error of Alltoallv");
+	}
+	for (int i = 0; i < size; i++) {
+		if (rank == 1 && i != 1) {
+			MPI_Recv(NULL, 0, MPI_INT, i, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		} else if (rank == i && i != 1) {
+			MPI_Send(NULL, 0, MPI_INT, 1, 0, MPI_COMM_WORLD);
+		}
+	}
+	if (MPI_Barrier(comm) == MPI_SUCCESS) {
+		wrong("no error of Barrier");
+	}
+	MPI_Comm_dup(MPI_COMM_WORLD, &next);
+	sum(next);
+	MPI_Comm_free(&next);
+	MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
@@ -101,7 +148,7 @@ int main(int argc, char **argv)
 	allreduce(MAX);
 	iallreduce(MAX);
 	allreduce(MAX);
-	MPI_Barrier(MPI_COMM_WORLD);
+	alltoallv(); /* MPI_COMM_WORLD may share the team that rank 1 left */
 	if (rank == 0) {
 		printf("right: memory\n");
 	}

@@ -20,7 +20,7 @@ EXPORT int NAME(Bcast)(void *buffer, COUNT count, MPI_Datatype type, int root, M
 EXPORT int NAME(Allgather)(const void *send, COUNT nsend, MPI_Datatype tsend, void *recv,
 			   COUNT nrecv, MPI_Datatype trecv, MPI_Comm comm)
 {
-	struct glue_comm *c = typed(comm_of(comm), send, tsend, trecv);
+	struct glue_comm *c = typed(counted(comm_of(comm), send, nsend), send, tsend, trecv);
 
 	SERVE(c,
 	      glue_allgather(&k, send, glue_narrow(nsend), tsend, recv, glue_narrow(nrecv), trecv),
@@ -30,7 +30,7 @@ EXPORT int NAME(Allgather)(const void *send, COUNT nsend, MPI_Datatype tsend, vo
 EXPORT int NAME(Alltoall)(const void *send, COUNT nsend, MPI_Datatype tsend, void *recv,
 			  COUNT nrecv, MPI_Datatype trecv, MPI_Comm comm)
 {
-	struct glue_comm *c = typed(comm_of(comm), send, tsend, trecv);
+	struct glue_comm *c = typed(counted(comm_of(comm), send, nsend), send, tsend, trecv);
 
 	SERVE(c,
 	      glue_alltoall(&k, send, glue_narrow(nsend), tsend, recv, glue_narrow(nrecv), trecv),
@@ -40,7 +40,7 @@ EXPORT int NAME(Alltoall)(const void *send, COUNT nsend, MPI_Datatype tsend, voi
 EXPORT int NAME(Gather)(const void *send, COUNT nsend, MPI_Datatype tsend, void *recv, COUNT nrecv,
 			MPI_Datatype trecv, int root, MPI_Comm comm)
 {
-	struct glue_comm *c = rooted_typed(comm, root, trecv, send, tsend);
+	struct glue_comm *c = counted(rooted_typed(comm, root, trecv, send, tsend), send, nsend);
 
 	SERVE(c,
 	      glue_gather(&k, send, glue_narrow(nsend), tsend, recv, glue_narrow(nrecv), trecv,
@@ -51,7 +51,7 @@ EXPORT int NAME(Gather)(const void *send, COUNT nsend, MPI_Datatype tsend, void 
 EXPORT int NAME(Scatter)(const void *send, COUNT nsend, MPI_Datatype tsend, void *recv, COUNT nrecv,
 			 MPI_Datatype trecv, int root, MPI_Comm comm)
 {
-	struct glue_comm *c = rooted_typed(comm, root, tsend, recv, trecv);
+	struct glue_comm *c = counted(rooted_typed(comm, root, tsend, recv, trecv), recv, nrecv);
 
 	SERVE(c,
 	      glue_scatter(&k, send, glue_narrow(nsend), tsend, recv, glue_narrow(nrecv), trecv,
@@ -90,7 +90,7 @@ EXPORT int NAME(Allgatherv)(const void *send, COUNT nsend, MPI_Datatype tsend, v
 			    const COUNT *counts, const DISPL *displs, MPI_Datatype trecv,
 			    MPI_Comm comm)
 {
-	struct glue_comm *c = typed(comm_of(comm), send, tsend, trecv);
+	struct glue_comm *c = typed(counted(comm_of(comm), send, nsend), send, tsend, trecv);
 
 	SERVE(c,
 	      glue_allgatherv(&k, send, glue_narrow(nsend), tsend, recv, RECEIVES(counts, displs),
@@ -102,7 +102,8 @@ EXPORT int NAME(Gatherv)(const void *send, COUNT nsend, MPI_Datatype tsend, void
 			 const COUNT *counts, const DISPL *displs, MPI_Datatype trecv, int root,
 			 MPI_Comm comm)
 {
-	struct glue_comm *c = OWN(rooted_typed(comm, root, trecv, send, tsend));
+	struct glue_comm *c = OWN(counted(rooted_typed(comm, root, trecv, send, tsend), send,
+					  nsend));
 
 	SERVE(c,
 	      glue_gatherv(&k, send, glue_narrow(nsend), tsend, recv, RECEIVES(counts, displs),
@@ -114,7 +115,8 @@ EXPORT int NAME(Scatterv)(const void *send, const COUNT *counts, const DISPL *di
 			  MPI_Datatype tsend, void *recv, COUNT nrecv, MPI_Datatype trecv, int root,
 			  MPI_Comm comm)
 {
-	struct glue_comm *c = OWN(rooted_typed(comm, root, tsend, recv, trecv));
+	struct glue_comm *c = OWN(counted(rooted_typed(comm, root, tsend, recv, trecv), recv,
+					  nrecv));
 
 	SERVE(c,
 	      glue_scatterv(&k, send, SENDS(counts, displs), tsend, recv, glue_narrow(nrecv), trecv,

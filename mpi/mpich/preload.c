@@ -229,6 +229,12 @@ static struct glue_comm *rooted_typed(MPI_Comm comm, int root, MPI_Datatype all,
 	return c != NULL && c->rank == root ? typed(c, buffer, own, all) : one_typed(c, own);
 }
 
+/* The count of a buffer that may be in place. */
+static struct glue_comm *counted(struct glue_comm *c, const void *buffer, MPI_Count n)
+{
+	return n >= 0 || buffer == MPI_IN_PLACE ? c : NULL;
+}
+
 /* Those of no elements may be anything. */
 static struct glue_comm *all_typed(struct glue_comm *c, const int *counts,
 				   const MPI_Datatype *types)

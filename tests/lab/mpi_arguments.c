@@ -45,6 +45,7 @@ int main(int argc, char **argv)
 #define WRONG(call) calls++, (call)
 	WRONG(MPI_Bcast(&mine, 1, MPI_DATATYPE_NULL, 0, comm));
 	WRONG(MPI_Bcast(&mine, -1, MPI_INT, 0, comm));
+	WRONG(MPI_Allgather(&mine, -1, MPI_INT, all, 1, MPI_INT, comm));
 	WRONG(MPI_Allreduce(&mine, &sum, 1, MPI_DATATYPE_NULL, MPI_SUM, comm));
 	WRONG(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_OP_NULL, comm));
 	WRONG(MPI_Allgather(&mine, 1, MPI_DATATYPE_NULL, &sum, 1, MPI_DATATYPE_NULL, comm));

@@ -6,6 +6,7 @@
  *   orders        communicators with non-blocking calls, which each rank frees and creates in an
  *                 order of its own
  *   persistent    persistent operations likewise
+ *   first         the first team of a communicator with non-blocking calls is for no other one
  *   descriptors   MPI_THREAD_MULTIPLE: more communicators than half of the descriptors suffice for
  *   attributes    functions that MPI calls while a communicator is freed, and that use it
  *
@@ -34,7 +35,8 @@ static void wrong(const char *what)
 	MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static void exchange(MPI_Comm comm)
+/* Starts after, or before, a barrier of another communicator, if that is one. */
+static void exchange_beside(MPI_Comm comm, MPI_Comm other)
 {
 	int *sent = malloc((size_t)size * SMALL * sizeof(int)),
 	    *got = calloc((size_t)size, SMALL * sizeof(int));
@@ -43,13 +45,46 @@ static void exchange(MPI_Comm comm)
 	for (int i = 0; i < size * SMALL; i++) {
 		sent[i] = rank;
 	}
+	if (other != MPI_COMM_NULL && rank % 2 != 0) {
+		MPI_Barrier(other);
+	}
 	MPI_Ialltoall(sent, SMALL, MPI_INT, got, SMALL, MPI_INT, comm, &request);
+	if (other != MPI_COMM_NULL && rank % 2 == 0) {
+		MPI_Barrier(other);
+	}
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
 	if (got[size * SMALL - 1] != size - 1) {
 		wrong("an exchange");
 	}
 	free(sent);
 	free(got);
+}
+
+static void exchange(MPI_Comm comm)
+{
+	exchange_beside(comm, MPI_COMM_NULL);
+}
+
+/* No communicator is decided on yet. Those with non-blocking calls come in another order among the
+ * calls of others on each rank. */
+static void first(void)
+{
+	MPI_Comm created, taken, other;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &created);
+	exchange(created);
+	MPI_Barrier(created); /* creates a team for it alone */
+	MPI_Comm_dup(MPI_COMM_WORLD, &taken);
+	MPI_Barrier(taken); /* creates one that others may share */
+	exchange_beside(created, taken);
+	exchange(taken); /* takes it */
+	MPI_Comm_dup(MPI_COMM_WORLD, &other);
+	MPI_Barrier(other);
+	exchange_beside(created, other);
+	exchange_beside(taken, other);
+	MPI_Comm_free(&other);
+	MPI_Comm_free(&taken);
+	MPI_Comm_free(&created);
 }
 
 /* Each rank frees the former ones in another order, rank 0 before it creates another one. */
@@ -203,10 +238,8 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} cases[] = {
-		{ "orders", orders },
-		{ "persistent", persistent },
-		{ "descriptors", descriptors },
-		{ "attributes", attributes },
+		{ "orders", orders },		{ "persistent", persistent }, { "first", first },
+		{ "descriptors", descriptors }, { "attributes", attributes },
 	};
 	const size_t n = sizeof(cases) / sizeof(cases[0]);
 	const char *what = argc > 1 ? argv[1] : "";
@@ -229,7 +262,9 @@ int main(int argc, char **argv)
 	if (k == n || level != MPI_THREAD_MULTIPLE) {
 		wrong("there is no such case here");
 	}
-	MPI_Barrier(MPI_COMM_WORLD);
+	if (cases[k].run != first) {
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
 	cases[k].run();
 	print_teams();
 	if (rank == 0) {

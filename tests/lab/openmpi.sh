@@ -132,7 +132,10 @@ for case in orders persistent; do
 	has "^right: $case" out
 	has '^teams: [1-9]$' out
 done
-echo "ok: teams that ranks free and take in orders of their own"
+mpi "teams: first" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./teams first
+has '^right: first' out
+has '^teams: 3$' out
+echo "ok: teams that ranks free and take in orders of their own, or keep"
 mpi descriptors --shape 2 -- ./with-collnet h0:1,h1:1 2 ./teams descriptors
 has '^right: descriptors' out
 has 'not served: a rank has too many teams' out

@@ -45,6 +45,7 @@ lib_LTLIBRARIES += mpi/libcollnet_mpich.la
 mpi_libcollnet_mpich_la_SOURCES = \
 	mpi/mpich/arguments.c \
 	mpi/mpich/collectives.h \
+	mpi/mpich/fortran.c \
 	mpi/mpich/pack.c \
 	mpi/mpich/preload.c \
 	mpi/mpich/preload.h \

@@ -2,7 +2,7 @@
 /*
  * libcollnet_mpich.so, preloaded into programs of MPICH: it defines MPI's collective functions,
  * calls the glue, and if the glue declines, MPICH's function of the same name with PMPI_. Fortran
- * programs come here, too, because MPICH's Fortran functions call those of C.
+ * programs come here, too, because MPICH's Fortran functions call those of C; see also fortran.c.
  *
  * A communicator's struct glue_comm is an attribute of it, made at its first collective call.
  *

@@ -45,6 +45,12 @@ if command -v mpifort.mpich >/dev/null; then
 	has 'right: fortran' out
 	has 'MPI_COMM_WORLD of 8 ranks: served by collnet on 4 nodes' out
 	has '^data_sent *[1-9][0-9]' out
+	# Of its 100 barriers at least a frame each.
+	mpifort.mpich "$here/mpi_program.f90" -o f08 || fail "mpi_program.f90"
+	mpi "Fortran's mpi_f08" --shape 2 -- ./count ./with-collnet h0:1,h1:1 2 ./f08
+	has 'right: f08' out
+	has 'of 2 ranks: served by collnet on 2 nodes' out
+	has '^data_sent *[1-9][0-9][0-9]' out
 	echo "ok: Fortran"
 fi
 

@@ -391,7 +391,8 @@ bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes);
 /* The same for one whose result depends on who performs it. */
 bool glue_serves_untried(struct glue_call *k, enum glue_op op, size_t bytes);
 /* Whether collnet performs a call as far as memory goes. The answer is the same on all ranks. The
- * call has its root, or of a reduce-scatter with counts the bytes of the longest block. */
+ * call has its root, or of a reduce-scatter with counts the bytes of the longest block, or of an
+ * allgather with counts those of all blocks and of the longest one again. */
 bool glue_has_memory(struct glue_call *k, enum glue_op op, size_t bytes);
 /* The name without MPI_. */
 const char *glue_op_name(enum glue_op op);

@@ -9,7 +9,8 @@
  *
  * A non-blocking call cannot ask the other ranks. It goes by what blocking ones have found, and if
  * that does not tell, by its length. The ranks agree on a persistent call after its preparation.
- * Operations with a count per rank are not asked for: a rank does not know the others' counts.
+ * Operations with a count per rank are not asked for, except allgathers: a rank does not know the
+ * others' counts.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,6 +40,8 @@ static uint64_t needed(const struct glue_call *k, enum glue_op op, uint64_t byte
 	switch (op) {
 	case GLUE_Bcast:
 		return bytes;
+	case GLUE_Allgatherv:
+		return k->bytes;
 	case GLUE_Allgather:
 	case GLUE_Gather:
 	case GLUE_Scatter:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * MPI's collectives with a count for each rank. A rank knows its own counts only, so these calls
- * are never declined for them: a block that is longer than COLLNET_BLOCK_MAX is an error.
+ * are never declined for them: a block that is longer than COLLNET_BLOCK_MAX is an error. Only of
+ * an allgather all ranks know all counts.
  */
 #include "mpi/glue/glue.h"
 
@@ -142,6 +143,24 @@ int glue_alltoallw(struct glue_call *k, const void *send, const int *send_counts
 						 : GLUE_DECLINED;
 }
 
+static bool serves_allgatherv(struct glue_call *k, const struct glue_blocks *received)
+{
+	size_t longest = 0;
+
+	for (uint32_t i = 0; i < received->n; i++) {
+		const int count = glue_count_in(received->counts, received->large, i);
+		const size_t bytes = glue_bytes(count, received->type);
+
+		if (bytes > COLLNET_BLOCK_MAX) {
+			return false;
+		}
+		k->bytes += bytes;
+		longest = bytes > longest ? bytes : longest;
+	}
+	k->bytes += longest;
+	return glue_serves(k, GLUE_Allgatherv, 0);
+}
+
 int glue_allgatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend,
 		    void *recv, const int *counts, const int *displs, MPI_Datatype trecv)
 {
@@ -153,7 +172,7 @@ int glue_allgatherv(struct glue_call *k, const void *send, int nsend, MPI_Dataty
 	const int rank = k->c->rank;
 	int rc;
 
-	if (!glue_serves(k, GLUE_Allgatherv, 0)) {
+	if (!serves_allgatherv(k, &received)) {
 		return GLUE_DECLINED;
 	}
 	rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);

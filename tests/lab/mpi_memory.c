@@ -86,6 +86,28 @@ static void bcast(int count)
 	}
 }
 
+/* Blocks of two lengths, whose sum is too much. All ranks know that. */
+static void allgatherv(void)
+{
+	const int longer = MAX / size + 1, shorter = MAX / size - 1;
+	int counts[MOST_RANKS], displs[MOST_RANKS];
+
+	for (int i = 0; i < size; i++) {
+		counts[i] = i % 2 == 0 ? shorter : longer;
+		displs[i] = i == 0 ? 0 : displs[i - 1] + counts[i - 1];
+	}
+	fill(MAX, 3);
+	MPI_Allgatherv(sent, counts[rank], MPI_INT, received, counts, displs, MPI_INT,
+		       MPI_COMM_WORLD);
+	for (int i = 0; i < size; i++) {
+		for (int j = 0; j < counts[i]; j++) {
+			if (received[displs[i] + j] != j + 3 * i) {
+				wrong("Allgatherv");
+			}
+		}
+	}
+}
+
 static void sum(MPI_Comm comm)
 {
 	int all;
@@ -148,6 +170,8 @@ int main(int argc, char **argv)
 	allreduce(MAX);
 	iallreduce(MAX);
 	allreduce(MAX);
+	leave(20 * MIB);
+	allgatherv();
 	alltoallv(); /* MPI_COMM_WORLD may share the team that rank 1 left */
 	if (rank == 0) {
 		printf("right: memory\n");

@@ -40,6 +40,7 @@ unit_tests = \
 	tests/unit/test_emit_mpi \
 	tests/unit/test_endpoint \
 	tests/unit/test_endpoint_close \
+	tests/unit/test_endpoint_control \
 	tests/unit/test_endpoint_flow \
 	tests/unit/test_endpoint_local \
 	tests/unit/test_endpoint_order \

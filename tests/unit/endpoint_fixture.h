@@ -69,6 +69,10 @@ void endpoint_assert_status(struct endpoint_fixture *w, struct endpoint_request 
 			    const char *message);
 void endpoint_one_message(struct endpoint_fixture *w, struct cn_endpoint *from,
 			  struct cn_endpoint *to, uint64_t bytes, bool early);
+/* From endpoint 5 of node a to 7 of b: messages as if all numbers before `next` were used, of which
+ * only some are. */
+void endpoint_skip_to(struct endpoint_fixture *w, struct cn_endpoint *from, struct cn_endpoint *to,
+		      uint32_t next);
 void endpoint_small_pool(struct cn_engine_config *c);
 /* Frames that wait unread at a node. */
 uint32_t endpoint_unread(const struct endpoint_fixture *w, uint32_t node);

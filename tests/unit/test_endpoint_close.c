@@ -461,29 +461,38 @@ static void send_too_late(struct endpoint_fixture *w, struct cn_endpoint *a)
 }
 
 /* A message that was sent is lost, also if the next one has failed before that is known. Those that
- * failed are not. */
+ * failed are not. `after` so many messages. */
+static void lost_before_some_that_failed(uint32_t after, bool one_is_lost, uint32_t fail)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *lost;
+
+	endpoint_one_message(w, a, b, 100, false);
+	endpoint_skip_to(w, a, b, a->flows->numbers.next + after);
+	close_unnoticed(w, a, b);
+	if (one_is_lost) {
+		lost = endpoint_send_to(w, a, "b", 7, 10, 1, 100 * SECOND);
+		step_of(w, 0);
+		assert_int_equal(lost->status, COLLNET_OK);
+		endpoint_drop(lost);
+	}
+	for (uint32_t n = 0; n < fail; n++) {
+		send_too_late(w, a);
+	}
+	endpoint_run(w, SECOND);
+	assert_int_equal(a->lost.code, one_is_lost ? COLLNET_ENOENT : COLLNET_OK);
+	endpoint_fixture_free(w);
+}
+
 static void send__lost_before_one_that_failed(void **state)
 {
-	(void)state;
-	for (uint32_t n = 0; n < 6; n++) {
-		struct endpoint_fixture *w = endpoint_fixture(2, NULL);
-		struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
-		struct endpoint_request *lost = NULL;
-		const bool one_is_lost = n % 2 == 0;
+	/* Beyond half of the numbers, and around: to the number before the first. */
+	const uint32_t after[] = { 0, 3u << 30, UINT32_MAX - 2 };
 
-		close_unnoticed(w, a, b);
-		if (one_is_lost) {
-			lost = endpoint_send_to(w, a, "b", 7, 10, 1, 100 * SECOND);
-			step_of(w, 0);
-			assert_int_equal(lost->status, COLLNET_OK);
-			endpoint_drop(lost);
-		}
-		for (uint32_t fails = 0; fails < n / 2; fails++) {
-			send_too_late(w, a);
-		}
-		endpoint_run(w, SECOND);
-		assert_int_equal(a->lost.code, one_is_lost ? COLLNET_ENOENT : COLLNET_OK);
-		endpoint_fixture_free(w);
+	(void)state;
+	for (uint32_t n = 0; n < 3 * 6; n++) {
+		lost_before_some_that_failed(after[n / 6], n % 2 == 0, n % 6 / 2);
 	}
 }
 

@@ -76,8 +76,8 @@ static void grant(struct endpoint_fixture *w, uint32_t frames, uint32_t number, 
 	assert_true(cn_endpoints_control(w->engine[0], w->now, b, m, bytes));
 }
 
-/* What a grant counts, by the message that it was made for. */
-static void grant__by_its_message(void **state)
+/* What a grant counts, by the message that it was made for, after so many messages. */
+static void grant_by_its_message(uint32_t after)
 {
 	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
 	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
@@ -85,9 +85,10 @@ static void grant__by_its_message(void **state)
 	struct endpoint_request *in, *aborted, *next;
 	const struct cn_flow *f;
 
-	(void)state;
 	warm_up(w, a, b);
 	f = a->flows;
+	endpoint_skip_to(w, a, b, f->numbers.next + after);
+	endpoint_run(w, SECOND);
 	grant(w, 1000, f->numbers.next - 1, 13);
 	assert_int_equal(f->credit, CN_EP_CREDIT); /* nothing is being sent */
 	aborted = endpoint_send_to(w, a, "b", 7, frames * PAYLOAD, 1, CN_MS);
@@ -129,6 +130,17 @@ static void grant__by_its_message(void **state)
 	endpoint_drop(next);
 	endpoint_assert_clean(w);
 	endpoint_fixture_free(w);
+}
+
+static void grant__by_its_message(void **state)
+{
+	const uint32_t beyond_half = 3u << 30,
+		       around = UINT32_MAX - 7; /* to one before the first */
+
+	(void)state;
+	grant_by_its_message(0);
+	grant_by_its_message(beyond_half);
+	grant_by_its_message(around);
 }
 
 /* A frame for endpoint 7 of b as if it came from endpoint 5 of a: the first one of a message of so

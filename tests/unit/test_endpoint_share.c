@@ -165,6 +165,59 @@ static void flow__idle_at_the_sender(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* Messages for endpoint 8 of b, which nobody receives, of so many endpoints of a. */
+static void deliver_unread(struct endpoint_fixture *w, uint32_t from)
+{
+	struct cn_peer *a = cn_node_find(cn_engine_node(w->engine[1]), "a");
+	uint8_t head[CN_EP_HEAD] = { 0 };
+	struct cn_cursor owner = { head + 8, head + sizeof(head), false };
+	struct cn_rx rx = { .type = CN_TYPE_MESSAGE,
+			    .flags = CN_FLAG_FIRST | CN_FLAG_LAST,
+			    .payload = head,
+			    .len = sizeof(head) };
+
+	cn_put64(&owner, OWNER);
+	for (uint32_t n = 0; n < from; n++) {
+		rx.stream = 8u << 16 | (1000 + n);
+		assert_true(cn_endpoints_deliver(w->engine[1], w->now, a, &rx));
+	}
+}
+
+/* A pair makes no room in the middle of a message, or while its receiver owes half of the credit.
+ */
+static void flow__not_idle(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, few_flows);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	const uint32_t share = w->engine[1]->endpoints->max_flows / CN_EP_SHARES;
+	struct endpoint_request *in = endpoint_recv_at(w, b, 1 << 20, 10 * SECOND), *out;
+	struct cn_peer *p = cn_node_find(cn_engine_node(w->engine[0]), "b");
+
+	(void)state;
+	out = endpoint_send_to(w, a, "b", 7, 1 << 20, 1, 10 * SECOND);
+	endpoint_poll_only(w, 0, 1);
+	endpoint_poll_only(w, 1, 1);
+	assert_true(b->flows->coming);
+	endpoint_open_at(w, 1, 8);
+	deliver_unread(w, share);
+	assert_int_equal(b->account->flows, share);
+	endpoint_assert_ok(w, in);
+	endpoint_assert_got(in, "a", 5, 1 << 20, 1);
+	endpoint_assert_ok(w, out);
+	endpoint_drop(in);
+	endpoint_drop(out);
+	endpoint_run(w, SECOND);
+	for (uint32_t n = 0; n < CN_EP_CREDIT / 2; n++) {
+		assert_int_equal(send_one(w, a, 7, 100, SECOND), COLLNET_OK);
+	}
+	for (uint32_t n = 0; n < 2 * share; n++) {
+		assert_int_equal(send_one(w, a, (uint16_t)(1000 + n), 1, SECOND), COLLNET_ENOENT);
+	}
+	assert_int_equal(a->account->flows, share);
+	assert_non_null(cn_flow_find(w->engine[0]->endpoints, p, 5, 7));
+	endpoint_fixture_free(w);
+}
+
 static void assert_next_send_fails(struct endpoint_fixture *w, struct cn_endpoint *ep, int status)
 {
 	struct cn_done unused = { 0 };
@@ -464,6 +517,7 @@ int main(void)
 		cmocka_unit_test(share__of_one_that_times_out),
 		cmocka_unit_test(close__of_pairs_that_sent_nothing),
 		cmocka_unit_test(flow__idle_at_the_sender),
+		cmocka_unit_test(flow__not_idle),
 		cmocka_unit_test(flow__forgotten_by_the_receiver),
 		cmocka_unit_test(flow__forgotten_by_both),
 		cmocka_unit_test(share__of_pairs_that_are_closing),

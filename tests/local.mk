@@ -106,6 +106,7 @@ unit_tests = \
 	tests/unit/test_post \
 	tests/unit/test_pqueue \
 	tests/unit/test_quota \
+	tests/unit/test_quota_user \
 	tests/unit/test_random \
 	tests/unit/test_ranges \
 	tests/unit/test_receive \
@@ -179,6 +180,10 @@ tests_unit_test_link_open_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=setsockopt \
 
 # The system refuses a large pool.
 tests_unit_test_endpoint_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_pool_init
+
+# The files of the system are its own.
+tests_unit_test_quota_user_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fopen -Wl,--wrap=fopen64 \
+	-Wl,--wrap=open -Wl,--wrap=open64
 
 # It counts the sessions that are looked at.
 tests_unit_test_report_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_peer_info

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a user may have, who is asked for it, and the memory of clients under it.
+ * What a user may have, and the memory of clients under it.
  */
 #include "daemon/daemon.h"
 
@@ -50,6 +50,7 @@ static void take__up_to_the_limit(void **state)
 	assert_int_equal(cn_quota_take(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text, "user 1000 has 3 endpoints"));
 	assert_non_null(strstr(err.text, "max-endpoints"));
+	assert_int_equal(cn_quota_take(d, u, CN_QUOTA_ENDPOINTS, 0, &err), COLLNET_OK);
 	cn_quota_give(d, u, CN_QUOTA_ENDPOINTS, 1);
 	assert_int_equal(cn_quota_take(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_OK);
 	d->config.limits[CN_QUOTA_ENDPOINTS] = 2; /* by a reload */
@@ -104,56 +105,6 @@ static void take__regions_of_all(void **state)
 	cn_quota_give(d, cn_user_find(d, 2), CN_QUOTA_REGIONS, 1);
 	assert_int_equal(cn_quota_take(d, cn_user_find(d, 0), CN_QUOTA_REGIONS, 1, &err),
 			 COLLNET_OK);
-	free(d);
-}
-
-static void find__forgets_idle_users_only(void **state)
-{
-	struct cn_daemon *d = new_daemon();
-	struct cn_user *busy = cn_user_find(d, 7);
-
-	(void)state;
-	assert_int_equal(cn_quota_take(d, busy, CN_QUOTA_CONNECTIONS, 1, NULL), COLLNET_OK);
-	for (uid_t uid = 100; uid < 100 + 3 * CN_USERS_MAX; uid++) {
-		d->now++;
-		assert_non_null(cn_user_find(d, uid));
-	}
-	cn_user_find(d, 5001)->log_lines = 3;
-	d->now++;
-	cn_user_find(d, 5002); /* in the place of one that is idle for longer */
-	assert_int_equal(cn_user_find(d, 5001)->log_lines, 3);
-	assert_ptr_equal(cn_user_find(d, 7), busy);
-	assert_int_equal(busy->used[CN_QUOTA_CONNECTIONS], 1);
-	/* When all have something there is no room for another. */
-	for (uint32_t i = 0; i < CN_USERS_MAX; i++) {
-		d->users[i].used[CN_QUOTA_MEMORY] = 1;
-	}
-	assert_null(cn_user_find(d, 5));
-	free(d);
-}
-
-static void may_log__a_burst_and_one_a_second(void **state)
-{
-	struct cn_daemon *d = new_daemon();
-	struct cn_user *u = cn_user_find(d, 1000);
-	int lines = 0;
-
-	(void)state;
-	for (int i = 0; i < 1000; i++) {
-		lines += cn_user_may_log(d, u);
-	}
-	assert_int_equal(lines, 10);
-	for (int i = 0; i < 50; i++) {
-		d->now += 100 * CN_MS;
-		lines += cn_user_may_log(d, u);
-	}
-	assert_int_equal(lines, 15);
-	d->now += 3600 * 1000 * CN_MS;
-	for (int i = 0; i < 1000; i++) {
-		lines += cn_user_may_log(d, u);
-	}
-	assert_int_equal(lines, 25);
-	assert_int_equal(u->log_left_out, 990); /* since the last one that said so */
 	free(d);
 }
 
@@ -575,8 +526,6 @@ int main(void)
 		cmocka_unit_test(take__up_to_the_limit),
 		cmocka_unit_test(take__memory_of_all),
 		cmocka_unit_test(take__regions_of_all),
-		cmocka_unit_test(find__forgets_idle_users_only),
-		cmocka_unit_test(may_log__a_burst_and_one_a_second),
 		cmocka_unit_test(region__is_made_sealed_and_charged),
 		cmocka_unit_test(region__is_given_back_when_memory_is_short),
 		cmocka_unit_test(region__stays_with_its_process),

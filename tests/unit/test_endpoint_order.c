@@ -245,14 +245,70 @@ static void recv__that_waits_again(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* The endpoint of the next frame of node a, which is lost; 0: none goes. */
+static uint32_t next_to(struct endpoint_fixture *w)
+{
+	struct cn_frame f;
+	struct cn_wire wire;
+
+	while (cn_engine_output(w->engine[0], w->now, &f)) {
+		assert_int_equal(cn_wire_get(f.head + CN_ETH_HEADER,
+					     (size_t)f.head_len - CN_ETH_HEADER + f.payload_len,
+					     &wire),
+				 CN_WIRE_OK);
+		if (wire.type == CN_TYPE_MESSAGE) {
+			return wire.stream >> 16;
+		}
+	}
+	return 0;
+}
+
+/* Messages of an endpoint to two others take turns of as many frames as a super-frame may have; the
+ * turn of one that has ended is not the next one's. */
+static void order__in_turns(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *out[4];
+	uint32_t turn;
+
+	(void)state;
+	w->engine[0]->config.node.encapsulation = CN_ENCAPSULATION_UDP; /* as if of super-frames */
+	w->engine[0]->burst = 8;
+	turn = cn_engine_quantum(w->engine[0], w->engine[0]->window);
+	endpoint_open_at(w, 1, 8);
+	assert_int_equal(turn, 8);
+	for (uint32_t n = 0; n < 6; n++) { /* the window opens */
+		endpoint_one_message(w, a, b, 1 << 20, false);
+		out[0] = endpoint_send_to(w, a, "b", 8, 10, n, SECOND);
+		endpoint_assert_ok(w, out[0]);
+		endpoint_drop(out[0]);
+	}
+	endpoint_run(w, SECOND);
+	out[0] = endpoint_send_to(w, a, "b", 7, 2 * turn * PAYLOAD - CN_EP_HEAD, 1, SECOND);
+	out[1] = endpoint_send_to(w, a, "b", 8, (turn + 1) * PAYLOAD - CN_EP_HEAD, 1, SECOND);
+	for (uint32_t n = 0; n < 3 * turn + 1; n++) {
+		assert_int_equal(next_to(w), n / turn % 2 == 0 ? 7 : 8);
+	}
+	/* After one frame of its turn there is no more for endpoint 8. */
+	out[2] = endpoint_send_to(w, a, "b", 7, (turn + 1) * PAYLOAD - CN_EP_HEAD, 1, SECOND);
+	out[3] = endpoint_send_to(w, a, "b", 8, PAYLOAD - CN_EP_HEAD, 1, SECOND);
+	for (uint32_t n = 0; n < turn + 2; n++) {
+		assert_int_equal(next_to(w), n == turn ? 8 : 7);
+	}
+	for (uint32_t n = 0; n < 4; n++) {
+		endpoint_wait_for(w, out[n], 2 * SECOND);
+		endpoint_drop(out[n]);
+	}
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(order__of_many_flows),
-		cmocka_unit_test(order__with_a_small_pool),
-		cmocka_unit_test(order__with_loss),
-		cmocka_unit_test(order__in_a_window),
-		cmocka_unit_test(recv__that_waits_again),
+		cmocka_unit_test(order__of_many_flows), cmocka_unit_test(order__with_a_small_pool),
+		cmocka_unit_test(order__with_loss),	cmocka_unit_test(order__in_a_window),
+		cmocka_unit_test(order__in_turns),	cmocka_unit_test(recv__that_waits_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

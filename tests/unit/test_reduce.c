@@ -96,6 +96,49 @@ static void plan__exchange_goes_by_the_numbers(void **state)
 	w_team_done(&t);
 }
 
+/* Blocks that are halved: in each phase a node sends to one other node and receives from one, and
+ * some node does. */
+static void plan__halving_by_phases(void **state)
+{
+	static const enum cn_op_kind ops[] = { CN_OP_ALLREDUCE, CN_OP_REDUCE };
+
+	(void)state;
+	for (uint32_t n = 2; n <= W_NODES; n++) {
+		for (uint32_t k = 0; k < 2; k++) {
+			const struct cn_plan p = {
+				.op = ops[k],
+				.algorithm = cn_algorithm_find(ops[k], "halving")->id,
+				.bytes = CN_REDUCTION_SMALL,
+				.element = 8,
+				.root = 5 * n / 7,
+			};
+			struct sched_fixture *w;
+			uint32_t used = 0, last = 0;
+			struct w_team t;
+
+			w_team_init(&t, n, W_ONE, &seed);
+			w = w_new(&t, &p);
+			w_check(w, true);
+			for (uint32_t b = 0; b < n; b++) {
+				const struct cn_sched *s = w_sched(w, b);
+
+				for (uint32_t i = 0; i < s->n; i++) {
+					if (s->actions[i].kind == CN_ACT_SEND) {
+						assert_in_range(s->actions[i].phase, 0, 31);
+						used |= 1u << s->actions[i].phase;
+						last = s->actions[i].phase > last
+							       ? s->actions[i].phase
+							       : last;
+					}
+				}
+			}
+			assert_int_equal(used, (uint32_t)(((uint64_t)2 << last) - 1));
+			w_free(w);
+			w_team_done(&t);
+		}
+	}
+}
+
 static void plan__refused(void **state)
 {
 	struct cn_plan p = { .op = CN_OP_ALLREDUCE, .bytes = 8, .element = 2, .ordered = 1 };
@@ -511,6 +554,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plan__in_the_order_of_the_ranks),
 		cmocka_unit_test(plan__exchange_goes_by_the_numbers),
+		cmocka_unit_test(plan__halving_by_phases),
 		cmocka_unit_test(plan__refused),
 		cmocka_unit_test(engine__every_team),
 		cmocka_unit_test(engine__two_ranks_per_node),

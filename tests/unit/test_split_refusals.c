@@ -86,6 +86,84 @@ static void claims__of_two_ports(void **state)
 	finish(w);
 }
 
+/* New ranks are in the order of the keys, however far apart these are. */
+static void call__with_keys_far_apart(void **state)
+{
+	static const int32_t key[DIVIDED] = { INT32_MAX, INT32_MIN, 0, -1 };
+	static const uint32_t new[DIVIDED] = { 3, 0, 2, 1 };
+	struct engine_fixture *w = begin();
+	struct cn_err err;
+
+	(void)state;
+	for (uint32_t r = 0; r < DIVIDED; r++) {
+		const struct cn_split_call made = { "made", CN_MAKING_SPLIT, 0, key[r] };
+
+		assert_int_equal(cn_team_split(old[r], w->now, &made, w->now + SECOND,
+					       engine_begin_wait(w, &w->rank[r].joined),
+					       &w->rank[r].member, &err),
+				 COLLNET_OK);
+	}
+	all_end(w, COLLNET_OK, "");
+	for (uint32_t r = 0; r < DIVIDED; r++) {
+		assert_int_equal(cn_member_rank(w->rank[r].member), new[r]);
+	}
+	finish(w);
+}
+
+/* Two teams are divided at the same time: the new ones have two names. */
+static void call__of_two_parents(void **state)
+{
+	static const struct cn_split_call more = { "more", CN_MAKING_SPLIT, 0, 0 };
+	struct engine_fixture *w = begin();
+	struct cn_member *unused, *m[DIVIDED];
+	struct cn_done none = { 0 };
+	struct cn_err err;
+
+	(void)state;
+	for (uint32_t r = 0; r < DIVIDED; r++) {
+		assert_int_equal(call(w, r), COLLNET_OK);
+	}
+	all_end(w, COLLNET_OK, "");
+	for (uint32_t r = 0; r < DIVIDED; r++) {
+		w->rank[r].joined.calls = 0;
+		assert_int_equal(cn_team_split(old[r], w->now, &more, w->now + SECOND,
+					       engine_begin_wait(w, &w->rank[r].joined), &m[r],
+					       &err),
+				 COLLNET_OK);
+		assert_int_equal(cn_team_split(w->rank[r].member, w->now, &more, w->now + SECOND,
+					       &none, &unused, &err),
+				 COLLNET_EMISMATCH);
+		assert_string_equal(err.text, "job more is another team already");
+		assert_null(unused);
+	}
+	all_end(w, COLLNET_OK, "");
+	for (uint32_t r = 0; r < DIVIDED; r++) {
+		cn_team_leave(m[r], w->now, false);
+	}
+	finish(w);
+}
+
+/* Another rank of the node has called split, and this one dup: the team that is divided fails, and
+ * the new one with it. The call is told so once, as one that waits. */
+static void call__that_does_not_match(void **state)
+{
+	static const struct cn_split_call dup = { "made", CN_MAKING_DUP, 0, 0 };
+	struct engine_fixture *w = begin();
+	struct cn_err err;
+
+	(void)state;
+	assert_int_equal(call(w, 0), COLLNET_OK);
+	assert_int_equal(cn_team_split(old[1], w->now, &dup, w->now + SECOND,
+				       engine_begin_wait(w, &w->rank[1].joined), &w->rank[1].member,
+				       &err),
+			 COLLNET_OK);
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_int_equal(w->rank[r].joined.calls, 1);
+		assert_int_equal(w->rank[r].joined.status, COLLNET_EMISMATCH);
+	}
+	finish(w);
+}
+
 static uint64_t data_sent(const struct engine_fixture *w, uint32_t node)
 {
 	struct collnet_stats s = { .size = sizeof(s) };
@@ -122,11 +200,13 @@ static void call__that_is_refused(void **state)
 static void expire__without_claims(void **state)
 {
 	struct engine_fixture *w = begin();
+	uint16_t unused[DIVIDED];
 	struct cn_team *t;
 
 	(void)state;
 	assert_int_equal(call(w, 0), COLLNET_OK);
 	t = w->rank[0].member->team;
+	assert_false(cn_member_in_parent(w->rank[0].member, old[0], unused));
 	cn_wireup_wake(t, 1);
 	assert_int_equal(cn_team_deadline(t), 1);
 	cn_team_expire(t, w->now);
@@ -135,20 +215,25 @@ static void expire__without_claims(void **state)
 		assert_int_equal(call(w, r), COLLNET_OK);
 	}
 	all_end(w, COLLNET_OK, "");
+	/* Of a team that has failed nothing is said. */
+	assert_true(cn_member_in_parent(w->rank[0].member, old[0], unused));
+	cn_team_fail(old[0]->team, true, COLLNET_ERANK, "failed");
+	assert_false(cn_member_in_parent(w->rank[0].member, old[0], unused));
 	finish(w);
 }
 
 /* Whether a frame of so many bytes is kept, which the node with this address sends. */
 static bool keeps(struct cn_team *t, const uint8_t *mac, enum cn_type type, uint32_t bytes)
 {
-	static uint8_t ether[CN_HEAD + MTU];
+	static uint8_t ether[CN_HEAD], payload[MTU]; /* as where the link has put it in its place */
 	const struct cn_wire w = { .type = (uint8_t)type,
 				   .length = (uint16_t)bytes,
 				   .port_to = t->transport->port,
 				   .session = 1 };
 	const struct cn_rx_frame f = { .ether = ether,
 				       .data = ether + CN_ETH_HEADER,
-				       .len = CN_WIRE_HEADER + bytes };
+				       .len = CN_WIRE_HEADER + bytes,
+				       .payload = payload };
 
 	memcpy(ether + 6, mac, 6);
 	cn_wire_put(ether + CN_ETH_HEADER, &w);
@@ -187,6 +272,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(claims__of_two_ports),
+		cmocka_unit_test(call__with_keys_far_apart),
+		cmocka_unit_test(call__of_two_parents),
+		cmocka_unit_test(call__that_does_not_match),
 		cmocka_unit_test(call__that_is_refused),
 		cmocka_unit_test(expire__without_claims),
 		cmocka_unit_test(early__frames_are_bounded),

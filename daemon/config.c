@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The configuration: one table of keys, used by the command line ("--key value") and by the
- * configuration file (one "key value" or "key = value" per line, '#' begins a comment). Options on
- * the command line override the file, which overrides the defaults.
+ * The configuration: one table of keys (that of the limits is in quota.c), used by the command line
+ * ("--key value") and by the configuration file (one "key value" or "key = value" per line, '#'
+ * begins a comment). Options on the command line override the file, which overrides the defaults.
  */
 #include "daemon/daemon.h"
 
@@ -205,42 +205,18 @@ static const char *set_group(struct cn_config *c, const char *v)
 						   : "the name of a group, of at most 63 bytes";
 }
 
-static const char *set_limit(struct cn_config *c, enum cn_quota q, const char *v, uint64_t max,
-			     const char *expected)
+static const char *set_limit(struct cn_config *c, enum cn_quota q, const char *v)
 {
-	return cn_parse_uint(v, 1, max, &c->limits[q]) ? NULL : expected;
-}
+	const struct cn_quota_kind *k = &cn_quota_kinds[q];
+	uint64_t n;
+	const bool valid = q == CN_QUOTA_MEMORY ? cn_parse_size(v, &n) && n > 0
+						: cn_parse_uint(v, 1, k->max, &n);
 
-static const char *set_max_connections(struct cn_config *c, const char *v)
-{
-	return set_limit(c, CN_QUOTA_CONNECTIONS, v, CN_CLIENTS_MAX, "a number from 1 to 1024");
-}
-
-static const char *set_max_teams(struct cn_config *c, const char *v)
-{
-	return set_limit(c, CN_QUOTA_TEAMS, v, 4096, "a number from 1 to 4096");
-}
-
-static const char *set_max_endpoints(struct cn_config *c, const char *v)
-{
-	return set_limit(c, CN_QUOTA_ENDPOINTS, v, 1024, "a number from 1 to 1024");
-}
-
-static const char *set_max_requests(struct cn_config *c, const char *v)
-{
-	return set_limit(c, CN_QUOTA_REQUESTS, v, 1000000, "a number from 1 to 1000000");
-}
-
-static const char *set_max_regions(struct cn_config *c, const char *v)
-{
-	return set_limit(c, CN_QUOTA_REGIONS, v, CN_REGIONS_MAX, "a number from 1 to 49152");
-}
-
-static const char *set_max_memory(struct cn_config *c, const char *v)
-{
-	return cn_parse_size(v, &c->limits[CN_QUOTA_MEMORY]) && c->limits[CN_QUOTA_MEMORY] > 0
-		       ? NULL
-		       : "a size in bytes such as 512m or 16g";
+	if (!valid) {
+		return k->expected;
+	}
+	c->limits[q] = n;
+	return NULL;
 }
 
 static const char *set_log_level(struct cn_config *c, const char *v)
@@ -256,11 +232,11 @@ static const char *set_log_level(struct cn_config *c, const char *v)
 	return "error, warning, info or debug";
 }
 
-static const struct key {
+static const struct {
 	const char *name;
 	const char *(*set)(struct cn_config *c, const char *v);
 } keys[] = {
-	{ "interface", set_interface },
+	{ "interface", set_interface }, /* the limits come after these: key_name() */
 	{ "link", set_link },
 	{ "peers", set_peers },
 	{ "encapsulation", set_encapsulation },
@@ -274,16 +250,22 @@ static const struct key {
 	{ "peer-timeout", set_peer_timeout },
 	{ "user", set_user },
 	{ "group", set_group },
-	{ "max-connections", set_max_connections },
-	{ "max-teams", set_max_teams },
-	{ "max-endpoints", set_max_endpoints },
-	{ "max-requests", set_max_requests },
-	{ "max-regions", set_max_regions },
-	{ "max-memory", set_max_memory },
 	{ "log-level", set_log_level },
 };
 
-#define NKEYS (sizeof(keys) / sizeof(keys[0]))
+#define FIRST_LIMIT (sizeof(keys) / sizeof(keys[0]))
+#define NKEYS	    (FIRST_LIMIT + CN_QUOTAS)
+
+static const char *key_name(size_t i)
+{
+	return i < FIRST_LIMIT ? keys[i].name : cn_quota_kinds[i - FIRST_LIMIT].key;
+}
+
+static const char *set_key(struct cn_config *c, size_t i, const char *v)
+{
+	return i < FIRST_LIMIT ? keys[i].set(c, v)
+			       : set_limit(c, (enum cn_quota)(i - FIRST_LIMIT), v);
+}
 
 /* ---- the file ------------------------------------------------------------------------- */
 
@@ -327,7 +309,7 @@ static int parse_line(struct cn_config *c, char *line, const char *name, unsigne
 			       key);
 	}
 	for (size_t i = 0; i < NKEYS; i++) {
-		if (strcmp(key, keys[i].name) != 0) {
+		if (strcmp(key, key_name(i)) != 0) {
 			continue;
 		}
 		if (line_of[i] != 0) {
@@ -337,7 +319,7 @@ static int parse_line(struct cn_config *c, char *line, const char *name, unsigne
 				       name, number, key, line_of[i]);
 		}
 		line_of[i] = number;
-		expected = keys[i].set(c, v);
+		expected = set_key(c, i, v);
 		if (expected != NULL) {
 			return cn_fail(err, COLLNET_ETOPO, "%s:%u: %s is '%.60s': expected %s",
 				       name, number, key, v, expected);
@@ -405,7 +387,7 @@ int cn_config_read(struct cn_config *c, const char *path, struct cn_err *err)
 
 /* ---- the command line ----------------------------------------------------------------- */
 
-enum { OPT_CONFIG = 1000, OPT_READY_FD, OPT_KEY /* + index in keys[] */ };
+enum { OPT_CONFIG = 1000, OPT_READY_FD, OPT_KEY /* + index of the key */ };
 
 static int check_value(const char *name, const char *v, const char *expected, struct cn_err *err)
 {
@@ -439,7 +421,8 @@ static int take_option(struct cn_config *c, int opt, const char *v, const char *
 		c->ready_fd = (int)n;
 		return COLLNET_OK;
 	default:
-		return check_value(keys[opt - OPT_KEY].name, v, keys[opt - OPT_KEY].set(c, v), err);
+		return check_value(key_name((size_t)opt - OPT_KEY), v,
+				   set_key(c, (size_t)opt - OPT_KEY, v), err);
 	}
 }
 
@@ -455,7 +438,7 @@ static void long_options(struct option *out)
 
 	memcpy(out, fixed, sizeof(fixed));
 	for (size_t i = 0; i < NKEYS; i++) {
-		out[n].name = keys[i].name;
+		out[n].name = key_name(i);
 		out[n].has_arg = required_argument;
 		out[n].val = OPT_KEY + (int)i;
 		n++;

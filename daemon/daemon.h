@@ -331,6 +331,16 @@ void cn_client_hand_out(struct cn_client *c, uint32_t tag, int fd);
 
 /* ---- quota.c -------------------------------------------------------------------------- */
 
+struct cn_quota_kind {
+	const char *key;      /* in the configuration */
+	const char *things;   /* in messages */
+	uint64_t limit;	      /* default; 0: half of the memory */
+	uint64_t max;	      /* that can be configured, from 1 on */
+	const char *expected; /* in words */
+};
+
+extern const struct cn_quota_kind cn_quota_kinds[CN_QUOTAS];
+
 /* Finds out how much memory there is. */
 void cn_quota_open(struct cn_daemon *d);
 void cn_quota_close(struct cn_daemon *d);

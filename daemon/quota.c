@@ -21,16 +21,18 @@
 #define LOG_BURST 10u		 /* lines at once about one user */
 #define LOG_EVERY (1000 * CN_MS) /* one more */
 
-static const struct {
-	const char *things, *key;
-	uint64_t limit; /* default; 0: half of the memory */
-} kinds[CN_QUOTAS] = {
-	[CN_QUOTA_CONNECTIONS] = { "connections", "max-connections", CN_CLIENTS_MAX / 4 },
-	[CN_QUOTA_TEAMS] = { "teams", "max-teams", 1024 },
-	[CN_QUOTA_ENDPOINTS] = { "endpoints", "max-endpoints", 128 },
-	[CN_QUOTA_REQUESTS] = { "outstanding requests", "max-requests", 16384 },
-	[CN_QUOTA_REGIONS] = { "regions of shared memory", "max-regions", CN_REGIONS_MAX / 3 },
-	[CN_QUOTA_MEMORY] = { "bytes of shared memory", "max-memory", 0 },
+const struct cn_quota_kind cn_quota_kinds[CN_QUOTAS] = {
+	[CN_QUOTA_CONNECTIONS] = { "max-connections", "connections", CN_CLIENTS_MAX / 4,
+				   CN_CLIENTS_MAX, "a number from 1 to 1024" },
+	[CN_QUOTA_TEAMS] = { "max-teams", "teams", 1024, 4096, "a number from 1 to 4096" },
+	[CN_QUOTA_ENDPOINTS] = { "max-endpoints", "endpoints", 128, 1024,
+				 "a number from 1 to 1024" },
+	[CN_QUOTA_REQUESTS] = { "max-requests", "outstanding requests", 16384, 1000000,
+				"a number from 1 to 1000000" },
+	[CN_QUOTA_REGIONS] = { "max-regions", "regions of shared memory", CN_REGIONS_MAX / 3,
+			       CN_REGIONS_MAX, "a number from 1 to 49152" },
+	[CN_QUOTA_MEMORY] = { "max-memory", "bytes of shared memory", 0, UINT64_MAX,
+			      "a size in bytes such as 512m or 16g" },
 };
 
 uint64_t cn_quota_limit(const struct cn_daemon *d, enum cn_quota q)
@@ -38,7 +40,7 @@ uint64_t cn_quota_limit(const struct cn_daemon *d, enum cn_quota q)
 	if (d->config.limits[q] != 0) {
 		return d->config.limits[q];
 	}
-	return q == CN_QUOTA_MEMORY ? d->memory.base / 2 : kinds[q].limit;
+	return q == CN_QUOTA_MEMORY ? d->memory.base / 2 : cn_quota_kinds[q].limit;
 }
 
 int cn_quota_check(const struct cn_daemon *d, const struct cn_user *u, enum cn_quota q,
@@ -53,7 +55,8 @@ int cn_quota_check(const struct cn_daemon *d, const struct cn_user *u, enum cn_q
 		       "user %lu has %" PRIu64 " %s on this node; %" PRIu64
 		       " more exceed the limit of %" PRIu64
 		       ": release some, or see %s in collnetd.conf(5)",
-		       (unsigned long)u->uid, used, kinds[q].things, n, limit, kinds[q].key);
+		       (unsigned long)u->uid, used, cn_quota_kinds[q].things, n, limit,
+		       cn_quota_kinds[q].key);
 }
 
 /* What there is for all users, root among them, and does not have a table. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The blocks of clients' vector operations, copied out of shared memory. */
+/*
+ * The buffers of clients' operations, and the blocks of vector operations, which are copied out of
+ * shared memory: the client may change them there at any time.
+ */
 #include "daemon/daemon.h"
 
 #include <stdlib.h>
@@ -41,6 +44,42 @@ int cn_blocks_take(struct cn_client *c, struct cn_op_slot *op, const struct cn_m
 	}
 	call->blocks.send = sends > 0 ? op->blocks : NULL;
 	call->blocks.recv = n > sends ? op->blocks + sends : NULL;
+	return COLLNET_OK;
+}
+
+int cn_buffers_take(struct cn_op_slot *op, const struct cn_msg_coll *m, struct cn_call *call,
+		    struct cn_coll_args *a, struct cn_err *err)
+{
+	struct cn_client *c = op->client;
+	bool send_ok, recv_ok, scratch_ok;
+	void *send;
+
+	if (cn_op_is_vector(call->op)) {
+		int rc = cn_blocks_take(c, op, m, call, err);
+
+		if (rc == COLLNET_EINVAL) {
+			cn_client_mark(c, "blocks outside its regions");
+		}
+		if (rc != COLLNET_OK) {
+			return rc;
+		}
+		a->bytes = call->bytes;
+		a->blocks = call->blocks;
+	}
+	send = cn_mapping_resolve(c, &m->send, cn_call_send_bytes(call), &op->send, &send_ok);
+	a->send = send;
+	recv_ok = cn_call_only_sends(call);
+	a->recv = recv_ok ? send
+			  : cn_mapping_resolve(c, &m->recv, cn_call_recv_bytes(call), &op->recv,
+					       &recv_ok);
+	a->scratch = cn_mapping_resolve(c, &m->scratch, cn_call_scratch_bytes(call), &op->scratch,
+					&scratch_ok);
+	if (!send_ok || !recv_ok || !scratch_ok ||
+	    cn_call_check_buffers(call, a->send, a->recv, NULL) != COLLNET_OK ||
+	    cn_call_swaps(call, a->send, a->recv)) {
+		cn_client_mark(c, "buffer outside its regions");
+		return COLLNET_EINVAL;
+	}
 	return COLLNET_OK;
 }
 

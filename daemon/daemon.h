@@ -14,7 +14,7 @@
  *   receive.c  receives from a client's socket without accepting descriptors
  *   request.c  clients' requests and their completions
  *   report.c   what clients ask about the node
- *   blocks.c   blocks of vector operations
+ *   blocks.c   buffers of operations, and blocks of vector operations
  *   combine.c  clients' reductions: pieces to combine
  *   rings.c    clients' rings: requests out, completions in
  *   keeper.c   drops last references in a process of its own
@@ -412,6 +412,9 @@ void cn_report_alive(struct cn_client *c, const struct cn_msg_head *m);
  */
 int cn_blocks_take(struct cn_client *c, struct cn_op_slot *op, const struct cn_msg_coll *m,
 		   struct cn_call *call, struct cn_err *err);
+/* Likewise, and the buffers, all into `a`, too. COLLNET_EINVAL: the client is marked for close. */
+int cn_buffers_take(struct cn_op_slot *op, const struct cn_msg_coll *m, struct cn_call *call,
+		    struct cn_coll_args *a, struct cn_err *err);
 void cn_blocks_drop(struct cn_op_slot *op);
 
 /* ---- combine.c ------------------------------------------------------------------------ */

@@ -305,9 +305,7 @@ static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	struct cn_op_slot *op;
 	struct cn_err err;
 	struct cn_call call;
-	bool send_ok, recv_ok, scratch_ok;
-	void *send;
-	int rc = COLLNET_OK;
+	int rc;
 
 	if (member == NULL && lost_team(c, m->team)) {
 		return refuse_lost(c, m->head.tag);
@@ -332,33 +330,15 @@ static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 		.local = cn_member_local(member),
 		.element = a.element,
 	};
-	if (cn_op_is_vector(a.op)) {
-		rc = cn_blocks_take(c, op, m, &call, &err);
-		a.bytes = call.bytes;
-		a.blocks = call.blocks;
-	}
+	rc = cn_buffers_take(op, m, &call, &a, &err);
 	if (rc == COLLNET_EINVAL) {
 		op_free(op);
-		return violation(c, "blocks outside its regions");
+		return false;
 	}
 	if (rc != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
-	send = cn_mapping_resolve(c, &m->send, cn_call_send_bytes(&call), &op->send, &send_ok);
-	a.send = send;
-	recv_ok = cn_call_only_sends(&call);
-	a.recv = recv_ok ? send
-			 : cn_mapping_resolve(c, &m->recv, cn_call_recv_bytes(&call), &op->recv,
-					      &recv_ok);
-	a.scratch = cn_mapping_resolve(c, &m->scratch, cn_call_scratch_bytes(&call), &op->scratch,
-				       &scratch_ok);
 	a.reducer = cn_op_reduces(a.op) ? cn_combine_by(op, &a, &call) : NULL;
-	if (!send_ok || !recv_ok || !scratch_ok ||
-	    cn_call_check_buffers(&call, a.send, a.recv, NULL) != COLLNET_OK ||
-	    cn_call_swaps(&call, a.send, a.recv)) {
-		op_free(op);
-		return violation(c, "buffer outside its regions");
-	}
 	op->buffered = m->buffered != 0;
 	if (m->persistent != 0) {
 		return prepare(op, m->team, member, &a);

@@ -82,6 +82,12 @@ static inline uint64_t cn_random(uint64_t *state)
 	return r;
 }
 
+/* One of 0 .. n - 1. */
+static inline uint32_t cn_below(uint64_t *state, uint32_t n)
+{
+	return (uint32_t)(cn_random(state) % n);
+}
+
 /* Rates of links, bit/s: below, a unit was forgotten; beyond, sums of channels could overflow. */
 #define CN_RATE_MIN 1000u
 #define CN_RATE_MAX 100000000000000u

@@ -14,15 +14,10 @@
 
 #define HOSTS_MAX 11u
 
-static uint32_t below(uint64_t *seed, uint32_t n)
-{
-	return (uint32_t)(cn_random(seed) % n);
-}
-
 bool emit_plan_make(struct emit_plan *p, const struct cn_algorithm *a, uint64_t *seed)
 {
-	struct cn_topo_random r = { .hosts = 2 + below(seed, HOSTS_MAX - 1),
-				    .switches = 1 + below(seed, 5),
+	struct cn_topo_random r = { .hosts = 2 + cn_below(seed, HOSTS_MAX - 1),
+				    .switches = 1 + cn_below(seed, 5),
 				    .degree = 2,
 				    .seed = cn_random(seed),
 				    .rate = 1000000000 };
@@ -42,8 +37,8 @@ bool emit_plan_make(struct emit_plan *p, const struct cn_algorithm *a, uint64_t 
 	snprintf(p->s.name, sizeof(p->s.name), "%s", a->name);
 	p->s.plan.op = a->op;
 	p->s.plan.algorithm = a->id;
-	p->s.plan.bytes = a->op == CN_OP_BARRIER ? 0 : 1 + below(seed, 20000);
-	p->s.plan.root = a->op >= CN_OP_BCAST ? below(seed, p->s.layout.nranks) : 0;
+	p->s.plan.bytes = a->op == CN_OP_BARRIER ? 0 : 1 + cn_below(seed, 20000);
+	p->s.plan.root = a->op >= CN_OP_BCAST ? cn_below(seed, p->s.layout.nranks) : 0;
 	p->parts = calloc(p->s.layout.nnodes, sizeof(*p->parts));
 	assert_non_null(p->parts);
 	rc = subject_plan_all(&p->s, p->parts, &err);

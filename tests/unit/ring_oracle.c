@@ -14,11 +14,6 @@
 
 #define NEVER 1000u /* longer than any path */
 
-static uint32_t below(uint64_t *seed, uint32_t n)
-{
-	return (uint32_t)(cn_random(seed) % n);
-}
-
 bool ro_make(struct ro_tree *r, uint32_t nswitches, const uint32_t *parent, const uint32_t *hosts)
 {
 	*r = (struct ro_tree){ .nswitches = nswitches };
@@ -375,18 +370,18 @@ void ro_random(struct ro_tree *r, uint32_t nswitches, uint32_t reach, uint32_t d
 		uint32_t low = reach == 0 || i < reach ? 0 : i - reach;
 
 		do {
-			parent[i] = low + below(seed, i - low);
+			parent[i] = low + cn_below(seed, i - low);
 		} while (children[parent[i]] == degree && parent[i] != i - 1);
 		children[parent[i]]++;
 	}
 	for (uint32_t i = 0; i < nswitches; i++) {
-		if (children[i] == 0 || below(seed, 100) < percent) {
-			hosts[i] = 1 + below(seed, most);
+		if (children[i] == 0 || cn_below(seed, 100) < percent) {
+			hosts[i] = 1 + cn_below(seed, most);
 		}
 	}
 	assert_true(ro_make(r, nswitches, parent, hosts));
 	for (uint32_t i = r->nhosts; i > 1; i--) {
-		uint32_t j = below(seed, i), x = r->at[i - 1];
+		uint32_t j = cn_below(seed, i), x = r->at[i - 1];
 
 		r->at[i - 1] = r->at[j];
 		r->at[j] = x;

@@ -21,15 +21,10 @@ static void *need(size_t count, size_t size)
 	return p;
 }
 
-uint32_t w_below(uint64_t *seed, uint32_t n)
-{
-	return (uint32_t)(cn_random(seed) % n);
-}
-
 static void shuffle(uint32_t *v, uint32_t n, uint64_t *seed)
 {
 	for (uint32_t i = n; i > 1; i--) {
-		uint32_t j = w_below(seed, i), x = v[i - 1];
+		uint32_t j = cn_below(seed, i), x = v[i - 1];
 
 		v[i - 1] = v[j];
 		v[j] = x;
@@ -41,20 +36,20 @@ static void random_tree(struct w_team *t, uint32_t nnodes, uint64_t *seed)
 {
 	char text[4096];
 	size_t at = 0;
-	uint32_t nswitches = 1 + w_below(seed, nnodes), hosts[W_NODES];
+	uint32_t nswitches = 1 + cn_below(seed, nnodes), hosts[W_NODES];
 	struct cn_err err = { 0 };
 
 	for (uint32_t i = 0; i < nswitches; i++) {
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "switch s%u\n", i);
 		if (i > 0) {
 			at += (size_t)snprintf(text + at, sizeof(text) - at,
-					       "link s%u s%u rate none\n", i, w_below(seed, i));
+					       "link s%u s%u rate none\n", i, cn_below(seed, i));
 		}
 	}
 	for (uint32_t i = 0; i <= nnodes; i++) {
 		at += (size_t)snprintf(text + at, sizeof(text) - at,
 				       "host h%u\nlink h%u s%u rate none\n", i, i,
-				       w_below(seed, nswitches));
+				       cn_below(seed, nswitches));
 	}
 	if (cn_topo_parse(text, at, "random", &t->topo, &err)) {
 		fail_msg("%s", err.text);
@@ -82,7 +77,7 @@ void w_team_init(struct w_team *t, uint32_t nnodes, enum w_placement placement, 
 		uint32_t here = placement == W_ONE ? 1 : placement == W_TWO ? 2 : 3;
 
 		if (placement == W_UNEVEN) {
-			here = 1 + w_below(seed, 3);
+			here = 1 + cn_below(seed, 3);
 		}
 		for (uint32_t i = 0; i < here; i++, n++) {
 			t->node_of[n] = placement == W_ROUND ? n % nnodes : b;

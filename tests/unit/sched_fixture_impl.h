@@ -47,6 +47,5 @@ struct sched_fixture {
 
 /* Byte i of the block from a rank to a rank. */
 uint8_t w_pattern(uint32_t from, uint32_t to, uint64_t i);
-uint32_t w_below(uint64_t *seed, uint32_t n);
 
 #endif

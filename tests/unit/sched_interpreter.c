@@ -219,7 +219,7 @@ static bool node_copy(struct sched_fixture *w, uint32_t me)
 
 static bool node_any_receive(struct sched_fixture *w, uint32_t me, uint64_t *seed)
 {
-	uint32_t n = w->team->layout.nnodes, start = w_below(seed, n);
+	uint32_t n = w->team->layout.nnodes, start = cn_below(seed, n);
 
 	for (uint32_t k = 0; k < n; k++) {
 		if (node_receive(w, me, (start + k) % n)) {
@@ -232,8 +232,8 @@ static bool node_any_receive(struct sched_fixture *w, uint32_t me, uint64_t *see
 /* One thing that somebody can do. */
 static bool one_turn(struct sched_fixture *w, uint64_t *seed, uint32_t eager, uint32_t frozen)
 {
-	uint32_t n = w->team->layout.nnodes, start = w_below(seed, n);
-	bool send_first = w_below(seed, 100) < eager;
+	uint32_t n = w->team->layout.nnodes, start = cn_below(seed, n);
+	bool send_first = cn_below(seed, 100) < eager;
 
 	for (int pass = 0; pass < 2; pass++) {
 		for (uint32_t k = 0; k < n; k++) {

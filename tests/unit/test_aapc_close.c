@@ -26,11 +26,6 @@
 
 static uint64_t seed = 20050404;
 
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)(cn_random(&seed) % n);
-}
-
 /* ---- a network and everybody's schedule --------------------------------------------------- */
 
 /* Messages that somebody knows to be sent: bit from * MOST_HOSTS + to. */
@@ -106,13 +101,13 @@ static void net_random(struct net *net, uint32_t hosts, uint32_t switches, uint3
 					       "link s%u s%u rate none\n", s,
 					       kind == 1   ? s - 1
 					       : kind == 2 ? 0
-							   : below(s));
+							   : cn_below(&seed, s));
 		}
 	}
 	for (uint32_t h = 0; h < hosts; h++) {
-		uint32_t s = below(switches);
+		uint32_t s = cn_below(&seed, switches);
 
-		s = kind == 3 && below(2) ? s - s % 3 : s;
+		s = kind == 3 && cn_below(&seed, 2) ? s - s % 3 : s;
 		at += (size_t)snprintf(text + at, sizeof(text) - at,
 				       "host h%u\nlink h%u s%u rate none\n", h, h, s);
 	}
@@ -316,9 +311,10 @@ static uint32_t two_in_a_row(struct net *net, bool all, uint32_t skip, uint32_t 
 
 static void random_net(struct net *net, uint32_t round)
 {
-	uint32_t hosts = round % 20 == 19 ? 24 + below(MOST_HOSTS - 23) : 1 + below(16);
+	uint32_t hosts = round % 20 == 19 ? 24 + cn_below(&seed, MOST_HOSTS - 23)
+					  : 1 + cn_below(&seed, 16);
 
-	net_random(net, hosts, 1 + below(9), round % 4);
+	net_random(net, hosts, 1 + cn_below(&seed, 9), round % 4);
 	plan(net);
 }
 
@@ -359,7 +355,7 @@ static void aapc__few_close_in_vain(void **state)
 		struct net net;
 		uint32_t closing;
 
-		net_random(&net, 2 + below(9), 1 + below(6), round % 4);
+		net_random(&net, 2 + cn_below(&seed, 9), 1 + cn_below(&seed, 6), round % 4);
 		plan(&net);
 		two_in_a_row(&net, false, NOBODY, &closing);
 		for (uint32_t k = 0, again; k < closing; k++) {
@@ -414,7 +410,8 @@ static void cn_aapc_closing__both_ends_agree(void **state)
 	(void)state;
 	print_message("seed %llu\n", (unsigned long long)seed);
 	for (uint32_t round = 0; round < 100; round++) {
-		net_random(&net, 1 + below(MOST_HOSTS), 1 + below(9), round % 4);
+		net_random(&net, 1 + cn_below(&seed, MOST_HOSTS), 1 + cn_below(&seed, 9),
+			   round % 4);
 		for (uint32_t me = 0; me < net.n; me++) {
 			check_ends(net.a, me);
 		}
@@ -425,7 +422,7 @@ static void cn_aapc_closing__both_ends_agree(void **state)
 
 		net_shape(&net, shapes[s]);
 		for (uint32_t i = 0; i < 3; i++) {
-			some += check_ends(net.a, below(net.n));
+			some += check_ends(net.a, cn_below(&seed, net.n));
 		}
 		some += check_ends(net.a, 0) + check_ends(net.a, net.n - 1);
 		assert_true(some > 0);

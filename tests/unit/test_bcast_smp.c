@@ -23,11 +23,6 @@
 
 static uint64_t seed = 20010423;
 
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)(cn_random(&seed) % n);
-}
-
 /* ---- shortest paths ------------------------------------------------------------------------- */
 
 static struct cn_topo *random_graph(uint32_t switches, uint32_t more)
@@ -41,11 +36,11 @@ static struct cn_topo *random_graph(uint32_t switches, uint32_t more)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "switch s%u\n", i);
 		if (i > 0) {
 			at += (size_t)snprintf(text + at, sizeof(text) - at,
-					       "link s%u s%u rate none\n", i, below(i));
+					       "link s%u s%u rate none\n", i, cn_below(&seed, i));
 		}
 	}
 	while (switches > 1 && more-- > 0) {
-		uint32_t a = below(switches), b = below(switches - 1);
+		uint32_t a = cn_below(&seed, switches), b = cn_below(&seed, switches - 1);
 
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "link s%u s%u rate none\n", a,
 				       b < a ? b : b + 1);
@@ -62,8 +57,8 @@ static void cn_bswitch_shortest__against_relaxation(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 300; i++) {
-		uint32_t n = 1 + below(20), source = below(n), above[32];
-		struct cn_topo *t = random_graph(n, below(30));
+		uint32_t n = 1 + cn_below(&seed, 20), source = cn_below(&seed, n), above[32];
+		struct cn_topo *t = random_graph(n, cn_below(&seed, 30));
 		uint64_t weight[64], dist[32];
 		bool working[32], tree_only = i % 3 == 0, again = true;
 		struct cn_bswitch net = {
@@ -72,10 +67,10 @@ static void cn_bswitch_shortest__against_relaxation(void **state)
 		struct cn_bswitch_paths p;
 
 		for (uint32_t k = 0; k < t->nlinks; k++) {
-			weight[k] = below(10); /* ties, and links that cost nothing */
+			weight[k] = cn_below(&seed, 10); /* ties, and links that cost nothing */
 		}
 		for (uint32_t v = 0; v < t->nvertices; v++) {
-			working[v] = below(2) && v < n;
+			working[v] = cn_below(&seed, 2) && v < n;
 			dist[v] = v == source ? 0 : UINT64_MAX;
 		}
 		while (again) {
@@ -161,11 +156,11 @@ static uint32_t channels(const void *ctx, uint32_t link)
 static void table_init(struct table *t, uint32_t n, struct cn_relay_net *net)
 {
 	t->n = n;
-	t->channels = 1 + below(3);
+	t->channels = 1 + cn_below(&seed, 3);
 	for (uint32_t a = 0; a < n; a++) {
 		for (uint32_t b = 0; b < n; b++) {
-			t->busy[a][b] = 1 + below(20);
-			t->total[a][b] = t->busy[a][b] + below(2) * below(20);
+			t->busy[a][b] = 1 + cn_below(&seed, 20);
+			t->total[a][b] = t->busy[a][b] + cn_below(&seed, 2) * cn_below(&seed, 20);
 		}
 	}
 	*net = (struct cn_relay_net){ .ctx = t,
@@ -174,7 +169,7 @@ static void table_init(struct table *t, uint32_t n, struct cn_relay_net *net)
 				      .channels = channels,
 				      .nlinks = 2 * n,
 				      .longest = n,
-				      .segments = 1 + below(2) * below(6) };
+				      .segments = 1 + cn_below(&seed, 2) * cn_below(&seed, 6) };
 }
 
 /* A tree in which i receives from one of those before it; the root is 0. */
@@ -182,7 +177,7 @@ static void random_tree(struct cn_relay *r, uint32_t n, const struct cn_relay_ne
 {
 	assert_int_equal(cn_relay_init(r, n, 0, net, NULL), COLLNET_OK);
 	for (uint32_t i = 1; i < n; i++) {
-		cn_relay_attach(r, i, below(i));
+		cn_relay_attach(r, i, cn_below(&seed, i));
 	}
 }
 
@@ -261,7 +256,7 @@ static void cn_relay_down_up__is_the_best_order(void **state)
 		struct cn_relay r;
 		struct table t;
 
-		table_init(&t, 1 + below(6), &net);
+		table_init(&t, 1 + cn_below(&seed, 6), &net);
 		random_tree(&r, t.n, &net);
 		cn_relay_time(&r);
 		assert_int_equal(r.finish, stepped(&r));
@@ -318,7 +313,7 @@ static void cn_relay_up_down__never_worse(void **state)
 
 	(void)state;
 	for (int i = 0; i < 600; i++) {
-		uint32_t n = 1 + below(i % 4 == 0 ? 5 : N_MAX), was[N_MAX], reparented;
+		uint32_t n = 1 + cn_below(&seed, i % 4 == 0 ? 5 : N_MAX), was[N_MAX], reparented;
 		bool movable[N_MAX];
 		uint64_t before, conflicts, after;
 		struct cn_relay_net net;
@@ -327,7 +322,7 @@ static void cn_relay_up_down__never_worse(void **state)
 
 		table_init(&t, n, &net);
 		for (uint32_t v = 0; v < n; v++) {
-			movable[v] = below(4) > 0;
+			movable[v] = cn_below(&seed, 4) > 0;
 		}
 		net.movable = i % 4 == 0 ? NULL : movable;
 		random_tree(&r, n, &net);

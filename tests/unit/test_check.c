@@ -17,11 +17,6 @@
 
 static uint64_t seed = 20070301;
 
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)(cn_random(&seed) % n);
-}
-
 /* Two messages change their phases, in everyone's lists. */
 static void swap_phases(struct book *b, uint32_t f1, uint32_t t1, uint32_t f2, uint32_t t2)
 {
@@ -427,9 +422,9 @@ static struct cn_plan plan_of(const struct cn_algorithm *a, const struct cn_layo
 {
 	struct cn_plan p = { .op = a->op, .algorithm = a->id, .permutation = CN_PERM_AUTO };
 
-	p.bytes = below(4) == 0 ? 0 : 1 + below(12);
-	p.root = below(l->nranks);
-	p.segment = below(2) ? 0 : 1 + below(5);
+	p.bytes = cn_below(&seed, 4) == 0 ? 0 : 1 + cn_below(&seed, 12);
+	p.root = cn_below(&seed, l->nranks);
+	p.segment = cn_below(&seed, 2) ? 0 : 1 + cn_below(&seed, 5);
 	return p;
 }
 

@@ -17,18 +17,13 @@
 
 static uint64_t seed = 20070301;
 
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)(cn_random(&seed) % n);
-}
-
 static struct cn_plan plan_of(const struct cn_algorithm *a, const struct cn_layout *l)
 {
 	struct cn_plan p = { .op = a->op, .algorithm = a->id, .permutation = CN_PERM_AUTO };
 
-	p.bytes = below(4) == 0 ? 0 : 1 + below(12);
-	p.root = below(l->nranks);
-	p.segment = below(2) ? 0 : 1 + below(5);
+	p.bytes = cn_below(&seed, 4) == 0 ? 0 : 1 + cn_below(&seed, 12);
+	p.root = cn_below(&seed, l->nranks);
+	p.segment = cn_below(&seed, 2) ? 0 : 1 + cn_below(&seed, 5);
 	return p;
 }
 
@@ -46,9 +41,9 @@ static struct book *book_of(const struct w_team *t, const struct cn_plan *p)
 /* Every message into the first phase that has room for it; in random order. */
 static struct book *greedy_book(const struct w_team *t)
 {
-	struct cn_plan p = { .op = CN_OP_ALLTOALL, .bytes = 1 + below(3) };
+	struct cn_plan p = { .op = CN_OP_ALLTOALL, .bytes = 1 + cn_below(&seed, 3) };
 	struct book *b = book_of(t, &p);
-	uint32_t n = t->layout.nnodes, start = below(n * n + 1);
+	uint32_t n = t->layout.nnodes, start = cn_below(&seed, n * n + 1);
 
 	for (uint32_t k = 0; k < n * n; k++) {
 		uint32_t at = (start + k * 7) % (n * n), tried = 0, phase = 0;
@@ -85,7 +80,7 @@ static struct book *registry_book(const struct w_team *t, const struct cn_algori
 	struct cn_err err = { 0 };
 
 	p.bytes = 1 + p.bytes % 3;
-	p.segment = below(2);
+	p.segment = cn_below(&seed, 2);
 	b = book_of(t, &p);
 	for (uint32_t i = 0; i < t->layout.nnodes; i++) {
 		if (cn_sched_plan(&t->layout, &p, i, &b->s[i], &err) ||
@@ -127,11 +122,11 @@ static bool partner(const struct book *b, uint32_t node, uint32_t i, uint32_t *p
 static bool pick(const struct book *b, int kind, uint32_t *node, uint32_t *i)
 {
 	for (uint32_t tries = 0; tries < 200; tries++) {
-		*node = below(b->l.nnodes);
+		*node = cn_below(&seed, b->l.nnodes);
 		if (b->s[*node].n == 0) {
 			continue;
 		}
-		*i = below(b->s[*node].n);
+		*i = cn_below(&seed, b->s[*node].n);
 		if (kind > (int)CN_ACT_WAIT || (int)b->s[*node].actions[*i].kind == kind) {
 			return true;
 		}
@@ -202,31 +197,31 @@ static void exchange_phases(struct book *b, bool whole)
 static void change_message(struct book *b, uint32_t node, uint32_t i)
 {
 	struct cn_action *a = &b->s[node].actions[i], *o = other_side(b, node, i);
-	bool both = below(2);
+	bool both = cn_below(&seed, 2);
 
-	switch (below(6)) {
+	switch (cn_below(&seed, 6)) {
 	case 0:
-		a->peer = below(b->l.nnodes);
+		a->peer = cn_below(&seed, b->l.nnodes);
 		break;
 	case 1:
 		a->src.offset += b->p.bytes;
 		o->src.offset += both ? b->p.bytes : 0;
 		break;
 	case 2:
-		a->dst.offset = below(3) * b->p.bytes;
+		a->dst.offset = cn_below(&seed, 3) * b->p.bytes;
 		o->dst.offset = both ? a->dst.offset : o->dst.offset;
 		break;
 	case 3:
-		a->len = below((uint32_t)b->p.bytes + 1);
+		a->len = cn_below(&seed, (uint32_t)b->p.bytes + 1);
 		o->len = both ? a->len : o->len;
 		break;
 	case 4:
-		a->phase = below(b->s[node].phases);
+		a->phase = cn_below(&seed, b->s[node].phases);
 		o->phase = both ? a->phase : o->phase;
 		break;
 	default:
 		a->src.rank = b->l.ranks[b->l.first[node] +
-					 below(b->l.first[node + 1] - b->l.first[node])];
+					 cn_below(&seed, b->l.first[node + 1] - b->l.first[node])];
 		o->src.rank = both ? a->src.rank : o->src.rank;
 		break;
 	}
@@ -237,11 +232,11 @@ static void change_dependency(struct book *b)
 	uint32_t node, i, k;
 	struct cn_action *a;
 
-	if (!pick(b, below(2) ? CN_ACT_SEND : CN_ACT_WAIT, &node, &i) || i == 0) {
+	if (!pick(b, cn_below(&seed, 2) ? CN_ACT_SEND : CN_ACT_WAIT, &node, &i) || i == 0) {
 		return;
 	}
 	a = &b->s[node].actions[i];
-	switch (below(3)) {
+	switch (cn_below(&seed, 3)) {
 	case 0:
 		a->dep = a->kind == CN_ACT_WAIT ? a->dep : CN_DEP_NONE;
 		break;
@@ -249,10 +244,10 @@ static void change_dependency(struct book *b)
 		a->dep = a->dep == CN_DEP_STREAM ? CN_DEP_COMPLETE : a->dep;
 		break;
 	default:
-		k = below(i);
+		k = cn_below(&seed, i);
 		if (b->s[node].actions[k].kind == CN_ACT_RECV) {
-			a->dep = a->kind == CN_ACT_WAIT || below(2) ? CN_DEP_COMPLETE
-								    : CN_DEP_STREAM;
+			a->dep = a->kind == CN_ACT_WAIT || cn_below(&seed, 2) ? CN_DEP_COMPLETE
+									      : CN_DEP_STREAM;
 			a->dep_on = k;
 		}
 		break;
@@ -300,23 +295,23 @@ static void mutate(struct book *b)
 {
 	uint32_t node, i;
 
-	switch (below(9)) {
+	switch (cn_below(&seed, 9)) {
 	case 0:
 	case 1:
-		exchange_phases(b, below(2));
+		exchange_phases(b, cn_below(&seed, 2));
 		break;
 	case 2:
-		drop(b, CN_ACT_WAIT + 1, below(2));
+		drop(b, CN_ACT_WAIT + 1, cn_below(&seed, 2));
 		break;
 	case 3:
 	case 4:
 		drop(b, CN_ACT_WAIT, false);
 		break;
 	case 5:
-		duplicate(b, below(2));
+		duplicate(b, cn_below(&seed, 2));
 		break;
 	case 6:
-		if (pick(b, below(3) ? CN_ACT_SEND : CN_ACT_RECV, &node, &i)) {
+		if (pick(b, cn_below(&seed, 3) ? CN_ACT_SEND : CN_ACT_RECV, &node, &i)) {
 			change_message(b, node, i);
 		}
 		break;
@@ -325,7 +320,7 @@ static void mutate(struct book *b)
 		break;
 	default:
 		if (pick(b, CN_ACT_WAIT + 1, &node, &i)) {
-			move_action(&b->s[node], i, below(b->s[node].n));
+			move_action(&b->s[node], i, cn_below(&seed, b->s[node].n));
 		}
 		break;
 	}
@@ -364,20 +359,21 @@ static void run__spoilt_schedules(void **state)
 	print_message("seed %llu\n", (unsigned long long)seed);
 	for (uint32_t k = 0; k < rounds; k++) {
 		uint64_t from = seed;
-		uint32_t n = 2 + below(4), which = below(2 * (uint32_t)count);
+		uint32_t n = 2 + cn_below(&seed, 4), which = cn_below(&seed, 2 * (uint32_t)count);
 		const struct cn_algorithm *a = which < count ? &all[which] : NULL;
 		unsigned guaranteed = a != NULL ? a->guarantees & 3u : guarantees[2];
 		struct w_team t;
 		struct book *b;
 
-		w_team_init(&t, n, below(2) ? W_ONE : W_UNEVEN, &seed);
+		w_team_init(&t, n, cn_below(&seed, 2) ? W_ONE : W_UNEVEN, &seed);
 		b = a != NULL ? registry_book(&t, a) : greedy_book(&t);
 		if (b != NULL) {
 			assert_true(agree(b, guaranteed, "as made", from));
-			for (uint32_t times = 1 + below(3); times > 0; times--) {
+			for (uint32_t times = 1 + cn_below(&seed, 3); times > 0; times--) {
 				mutate(b);
 			}
-			if (agree(b, below(4) ? guaranteed : guarantees[below(3)],
+			if (agree(b,
+				  cn_below(&seed, 4) ? guaranteed : guarantees[cn_below(&seed, 3)],
 				  a != NULL ? a->name : "greedy", from)) {
 				good++;
 			} else {

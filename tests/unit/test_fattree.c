@@ -23,11 +23,6 @@
 
 static uint64_t seed = 0x95;
 
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)(cn_random(&seed) % n);
-}
-
 struct team {
 	struct cn_topo *topo;
 	struct cn_tree *tree;
@@ -43,7 +38,7 @@ static void lay_out(struct team *m, uint32_t most)
 	assert_true(n <= NODES);
 	for (uint32_t b = 0; b < n; b++) {
 		m->first[b] = nranks;
-		for (uint32_t i = 1 + below(most); i > 0; i--) {
+		for (uint32_t i = 1 + cn_below(&seed, most); i > 0; i--) {
 			m->node_of[nranks] = b;
 			m->ranks[nranks] = nranks;
 			nranks++;
@@ -95,8 +90,8 @@ static void alltoall_exchange__free_links(void **state)
 		struct cn_check_report report;
 		struct team m;
 
-		st_random(1 + below(k % 20 == 0 ? NODES : 16), 1 + below(10), 1 + below(6), &seed,
-			  &m.topo, &m.tree);
+		st_random(1 + cn_below(&seed, k % 20 == 0 ? NODES : 16), 1 + cn_below(&seed, 10),
+			  1 + cn_below(&seed, 6), &seed, &m.topo, &m.tree);
 		lay_out(&m, 1 + k % 3);
 		check(&m, &report);
 		assert_true(report.phases >= report.bound);

@@ -21,11 +21,6 @@
 
 static uint64_t seed = 1995;
 
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)(cn_random(&seed) % n);
-}
-
 static uint32_t links(const struct cn_tree *t, uint32_t a, uint32_t b)
 {
 	return cn_tree_hops(t, a, b) + 1;
@@ -57,12 +52,12 @@ static void cn_furthest_first__order(void **state)
 	(void)state;
 	printf("seed %llu\n", (unsigned long long)seed);
 	for (uint32_t k = 0; k < 300; k++) {
-		uint32_t n = 1 + below(64), switches = 1 + below(1 + k / 4);
+		uint32_t n = 1 + cn_below(&seed, 64), switches = 1 + cn_below(&seed, 1 + k / 4);
 		struct cn_topo *topo;
 		struct cn_tree *tree;
 
 		st_random(n, switches, 2, &seed, &topo, &tree);
-		check_order(tree, below(n));
+		check_order(tree, cn_below(&seed, n));
 		cn_tree_free(tree);
 		cn_topo_free(topo);
 	}
@@ -110,13 +105,15 @@ static void check_everywhere(enum cn_op_kind op, const char *name)
 	printf("seed %llu\n", (unsigned long long)seed);
 	for (uint32_t k = 0; k < 300; k++) {
 		uint32_t n = 1 + k % W_NODES;
-		struct cn_plan p = { .op = op, .algorithm = a->id, .bytes = 1 + below(900) };
+		struct cn_plan p = { .op = op,
+				     .algorithm = a->id,
+				     .bytes = 1 + cn_below(&seed, 900) };
 		struct cn_check_report report;
 		struct cn_err err = { 0 };
 		struct w_team t;
 
 		w_team_init(&t, n, (enum w_placement)(k / W_NODES % W_PLACEMENTS), &seed);
-		p.root = below(t.layout.nranks);
+		p.root = cn_below(&seed, t.layout.nranks);
 		if (verdict(&t, &p, a->guarantees, &report, &err) != COLLNET_OK) {
 			fail_msg("%s", err.text);
 		}
@@ -182,12 +179,13 @@ static void cn_furthest_first__no_order_is_better(void **state)
 	(void)state;
 	printf("seed %llu\n", (unsigned long long)seed);
 	for (uint32_t k = 0; k < 60; k++) {
-		uint32_t n = 2 + below(5), root = below(n), order[6], at[6] = { 0 };
+		uint32_t n = 2 + cn_below(&seed, 5), root = cn_below(&seed, n), order[6],
+			 at[6] = { 0 };
 		uint32_t best = UINT32_MAX, ours = 0;
 		struct cn_topo *topo;
 		struct cn_tree *tree;
 
-		st_random(n, 1 + below(8), 1, &seed, &topo, &tree);
+		st_random(n, 1 + cn_below(&seed, 8), 1, &seed, &topo, &tree);
 		assert_int_equal(cn_furthest_first(tree, n, root, order, NULL), COLLNET_OK);
 		for (uint32_t i = 0; i + 1 < n; i++) {
 			uint32_t end = i + links(tree, root, order[i]);

@@ -12,17 +12,12 @@
 
 #define SWITCHES_MAX 40u
 
-static uint32_t below(uint64_t *seed, uint32_t n)
-{
-	return (uint32_t)(cn_random(seed) % n);
-}
-
 static void link_line(FILE *f, uint64_t *seed, uint32_t a, uint32_t b)
 {
 	static const char *const rates[] = { "100mbit", "1gbit", "2500mbit", "10gbit" };
 
-	fprintf(f, "link s%u s%u rate %s channels %u\n", a, b, rates[below(seed, 4)],
-		1 + below(seed, 2));
+	fprintf(f, "link s%u s%u rate %s channels %u\n", a, b, rates[cn_below(seed, 4)],
+		1 + cn_below(seed, 2));
 }
 
 /* As text, so that the reader checks it. */
@@ -41,16 +36,16 @@ static int draw_network(uint64_t *seed, uint32_t n, struct cn_topo **out, struct
 		fprintf(f, "switch s%u\n", i);
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		if (i < 2 || below(seed, 4) > 0) { /* at least two work */
+		if (i < 2 || cn_below(seed, 4) > 0) { /* at least two work */
 			fprintf(f, "host h%u\nlink h%u s%u rate 1gbit\n", i, i, i);
 		}
 	}
 	for (uint32_t i = 1; i < n; i++) {
-		link_line(f, seed, i, below(seed, i));
+		link_line(f, seed, i, cn_below(seed, i));
 	}
-	more = n > 2 ? below(seed, n) : 0;
+	more = n > 2 ? cn_below(seed, n) : 0;
 	while (more-- > 0) {
-		uint32_t a = below(seed, n), b = below(seed, n - 1);
+		uint32_t a = cn_below(seed, n), b = cn_below(seed, n - 1);
 
 		link_line(f, seed, a, b < a ? b : b + 1);
 	}
@@ -70,7 +65,7 @@ static int model(uint64_t *seed, const struct cn_topo *t, struct cn_bswitch_time
 	uint64_t *weight = calloc((size_t)t->nlinks + t->nvertices, sizeof(*weight));
 	uint64_t *startup = weight == NULL ? NULL : weight + t->nlinks;
 	bool *working = calloc(t->nvertices, sizeof(*working));
-	uint64_t bytes = (uint64_t)1024 << below(seed, 11);
+	uint64_t bytes = (uint64_t)1024 << cn_below(seed, 11);
 	struct cn_bswitch net = { .topo = t, .weight = weight, .working = working };
 	uint32_t source;
 	int rc;
@@ -86,12 +81,12 @@ static int model(uint64_t *seed, const struct cn_topo *t, struct cn_bswitch_time
 		weight[i] = (uint64_t)((seconds + cn_cost_default.hop) * 1e9 + 0.5);
 	}
 	for (uint32_t v = 0; v < t->nvertices; v++) {
-		startup[v] = 5000 + below(seed, 195001);
+		startup[v] = 5000 + cn_below(seed, 195001);
 	}
 	for (uint32_t i = 0; i < t->nhosts; i++) {
 		working[cn_topo_switch_of(t, t->hosts[i])] = true;
 	}
-	source = cn_topo_switch_of(t, t->hosts[below(seed, t->nhosts)]);
+	source = cn_topo_switch_of(t, t->hosts[cn_below(seed, t->nhosts)]);
 	rc = cn_bswitch_broadcast(&net, startup, source, out, err);
 	free(weight);
 	free(working);
@@ -104,7 +99,7 @@ int experiment_bcast_network(uint64_t *seed, uint32_t *switches, struct cn_bswit
 	struct cn_topo *t;
 	int rc;
 
-	*switches = 2 + below(seed, SWITCHES_MAX - 1);
+	*switches = 2 + cn_below(seed, SWITCHES_MAX - 1);
 	rc = draw_network(seed, *switches, &t, err);
 	if (rc) {
 		return rc;

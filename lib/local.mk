@@ -18,6 +18,7 @@ noinst_LTLIBRARIES += \
 	lib/libcn_client.la lib/libcn_all.la
 
 lib_libcn_util_la_SOURCES = \
+	lib/util/ascending.h \
 	lib/util/bucket.h \
 	lib/util/byteorder.h \
 	lib/util/clock.h \

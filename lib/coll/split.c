@@ -9,6 +9,7 @@
 #include "coll/op.h"
 #include "proto/wire.h"
 #include "util/byteorder.h"
+#include "util/ascending.h"
 
 #define EARLY_MAX 64u /* frames kept; others are retransmitted, as lost ones are */
 
@@ -242,13 +243,6 @@ static int by_key(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : 1;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /*
  * The ranks of this color, *ranks of them: new[r] is the new rank of r, and the set of them becomes
  * the wire-up's.
@@ -371,7 +365,7 @@ static int learn_node(struct cn_team *t, const struct cn_team *parent, uint32_t 
 			       ? COLLNET_OK
 			       : cn_fail(err, COLLNET_ENOMEM, "no memory for a team");
 	}
-	qsort(ranks, n, sizeof(*ranks), by_number);
+	qsort(ranks, n, sizeof(*ranks), cn_ascending_u32);
 	if (!same || m == NULL || !cn_peer_alive(m->peer)) {
 		free(ranks);
 		return !same ? cn_fail(err, COLLNET_EMISMATCH,

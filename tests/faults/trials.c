@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/ascending.h"
+
 #define FORM_MS 20000u
 #define OP_MS	15000u
 #define BLOCK	4096u
@@ -18,13 +20,6 @@ struct tally {
 	double *ms; /* [trials * ranks] */
 	uint32_t n;
 };
-
-static int compare(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
 
 static void count(struct cluster *c, const struct fault *f, struct tally *t, FILE *csv)
 {
@@ -56,7 +51,7 @@ static void count(struct cluster *c, const struct fault *f, struct tally *t, FIL
 	}
 	t->errors += errors;
 	t->named += named;
-	qsort(ms, errors, sizeof(*ms), compare);
+	qsort(ms, errors, sizeof(*ms), cn_ascending_double);
 	if (csv != NULL && errors > 0) {
 		fprintf(csv, "%s,%u,%u,%s,%u,%u,%.3f,%.3f,%.3f,%.3f\n", kind_name(f->kind),
 			t->trials, f->rank, c->hosts[f->host].name, errors, named, ms[0],
@@ -121,7 +116,7 @@ int trials(struct cluster *c, enum kind k, uint32_t n, const char *path)
 		ok = trial(c, k, &t, csv);
 	}
 	if (t.n > 0) {
-		qsort(t.ms, t.n, sizeof(*t.ms), compare);
+		qsort(t.ms, t.n, sizeof(*t.ms), cn_ascending_double);
 		printf("%-15s %6u %8u %10.1f %10.1f %10.1f %8u %8u   %.0f s\n", kind_name(k),
 		       t.trials, t.errors, t.ms[0], t.ms[t.n / 2], t.ms[t.n - 1], t.named, t.silent,
 		       (double)(now_us() - begin) / 1e6);

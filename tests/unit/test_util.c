@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "util/ascending.h"
 #include "util/util.h"
 
 static void parse_uint__whole_string_within_bounds(void **state)
@@ -212,6 +213,24 @@ static void parse_ethertype__decimal_and_hexadecimal(void **state)
 	assert_false(cn_parse_ethertype("", &n));
 }
 
+static void ascending__orders_extremes(void **state)
+{
+	const uint32_t u[] = { 0, 1, UINT32_MAX };
+	const uint64_t v[] = { 0, UINT32_MAX, UINT64_MAX };
+	const double d[] = { -1e300, 0.25, 0.5 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		for (int k = 0; k < 3; k++) {
+			const int expected = (i > k) - (i < k);
+
+			assert_int_equal(cn_ascending_u32(&u[i], &u[k]), expected);
+			assert_int_equal(cn_ascending_u64(&v[i], &v[k]), expected);
+			assert_int_equal(cn_ascending_double(&d[i], &d[k]), expected);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +242,7 @@ int main(void)
 		cmocka_unit_test(fail__writes_code_and_message),
 		cmocka_unit_test(log__goes_to_the_callback),
 		cmocka_unit_test(random__is_a_seeded_stream),
+		cmocka_unit_test(ascending__orders_extremes),
 		cmocka_unit_test(parse_ethertype__decimal_and_hexadecimal),
 	};
 

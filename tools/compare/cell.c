@@ -2,18 +2,10 @@
 #include "tools/compare/cell.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "tools/measure/model.h"
 
 #define TURN_US 100000.0
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
 
 double cell_median(const struct cell *c, size_t contender)
 {
@@ -25,7 +17,6 @@ double cell_median(const struct cell *c, size_t contender)
 			v[n++] = c->us[contender][r];
 		}
 	}
-	qsort(v, n, sizeof(*v), by_value);
 	return measure_median(v, n);
 }
 
@@ -93,8 +84,9 @@ static struct cell_ratio ratio_of(const struct cell *c, size_t ours, size_t cont
 		}
 	}
 	if (n > 0) {
-		qsort(v, n, sizeof(*v), by_value);
-		ratio = (struct cell_ratio){ measure_median(v, n), v[0], v[n - 1] };
+		const double median = measure_median(v, n); /* which sorts them */
+
+		ratio = (struct cell_ratio){ median, v[0], v[n - 1] };
 	}
 	return ratio;
 }

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "util/ascending.h"
+
 #define ASSUMED_RATE   20e6
 #define RUN_US	       3e6
 #define ITERATIONS_MIN 3
@@ -172,13 +174,6 @@ uint32_t measure_iterations(enum measure_op op, const struct measure_place *p, u
 	return n > ITERATIONS_MIN ? (uint32_t)n : ITERATIONS_MIN;
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 struct measure_times measure_summary(uint64_t *v, size_t n)
 {
 	struct measure_times t = { NAN, NAN, NAN };
@@ -187,7 +182,7 @@ struct measure_times measure_summary(uint64_t *v, size_t n)
 	if (n == 0) {
 		return t;
 	}
-	qsort(v, n, sizeof(*v), compare_u64);
+	qsort(v, n, sizeof(*v), cn_ascending_u64);
 	t.min = (double)v[0];
 	t.median = ((double)v[(n - 1) / 2] + (double)v[n / 2]) / 2;
 	at = n - n / 100; /* the smallest rank with at least 99 % at or below it */
@@ -195,18 +190,11 @@ struct measure_times measure_summary(uint64_t *v, size_t n)
 	return t;
 }
 
-static int compare_double(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 double measure_median(double *v, size_t n)
 {
 	if (n == 0) {
 		return NAN;
 	}
-	qsort(v, n, sizeof(*v), compare_double);
+	qsort(v, n, sizeof(*v), cn_ascending_double);
 	return (v[(n - 1) / 2] + v[n / 2]) / 2;
 }

@@ -64,7 +64,7 @@ struct measure_times {
 };
 /* Sorts v. All NAN for n = 0. */
 struct measure_times measure_summary(uint64_t *v, size_t n);
-/* The middle of v, which is sorted; NAN for n = 0. */
+/* Sorts v. Its median; NAN for n = 0. */
 double measure_median(double *v, size_t n);
 
 #endif

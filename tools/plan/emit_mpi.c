@@ -19,6 +19,7 @@
 #include "tools/plan/emit.h"
 #include "tools/plan/emit_mpi.h"
 #include "util/vector.h"
+#include "util/ascending.h"
 
 /* What a rank does; the names are those of the written file. */
 enum what { W_SEND, W_FORWARD, W_RECV, W_NOTE, W_AWAIT, W_WAIT, W_COPY };
@@ -71,18 +72,11 @@ static int add(struct mpi *m, uint32_t node, struct step s, struct cn_err *err)
 
 /* ---- places ------------------------------------------------------------------------------- */
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static uint64_t unique(uint64_t *v, uint64_t n)
 {
 	uint64_t kept = 0;
 
-	qsort(v, n, sizeof(*v), compare_u64);
+	qsort(v, n, sizeof(*v), cn_ascending_u64);
 	for (uint64_t i = 0; i < n; i++) {
 		if (kept == 0 || v[kept - 1] != v[i]) {
 			v[kept++] = v[i];
@@ -141,7 +135,7 @@ static int find_cuts(struct mpi *m, struct cn_err *err)
 static uint32_t unit_of(const struct mpi *m, uint64_t offset)
 {
 	uint64_t size = m->e->plan->bytes, at = offset % size;
-	const uint64_t *cut = bsearch(&at, m->cuts, m->ncuts, sizeof(*m->cuts), compare_u64);
+	const uint64_t *cut = bsearch(&at, m->cuts, m->ncuts, sizeof(*m->cuts), cn_ascending_u64);
 
 	return (uint32_t)(offset / size * m->ncuts + (uint64_t)(cut - m->cuts));
 }

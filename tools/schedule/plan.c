@@ -4,13 +4,7 @@
 #include <string.h>
 
 #include "tools/schedule/command.h"
-
-static int compare_vertices(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
-}
+#include "util/ascending.h"
 
 int subject_init(struct subject *s, const struct cn_topo *topo, const uint32_t *hosts, uint32_t n,
 		 struct cn_err *err)
@@ -41,7 +35,7 @@ int subject_init(struct subject *s, const struct cn_topo *topo, const uint32_t *
 	first = s->numbers + 2 * (size_t)n;
 	logical = s->numbers + 3 * (size_t)n + 1;
 	memcpy(sorted, hosts, n * sizeof(*sorted));
-	qsort(sorted, n, sizeof(*sorted), compare_vertices);
+	qsort(sorted, n, sizeof(*sorted), cn_ascending_u32);
 	for (uint32_t i = 0; i <= n; i++) {
 		first[i] = i;
 	}

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "sched/allgather/allgather.h"
+#include "util/ascending.h"
 
 static bool is_power_of_two(uint32_t n)
 {
@@ -40,13 +41,6 @@ struct cn_doubling cn_doubling_receive(uint32_t parts, uint32_t round, uint32_t 
 				is_power_of_two(parts) ? part ^ d : (part + d) % parts);
 }
 
-static int ascending(const void *a, const void *b)
-{
-	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 uint32_t cn_doubling_ranks(const struct cn_layout *l, const struct cn_doubling *m, uint32_t *ranks)
 {
 	uint32_t n = 0;
@@ -58,7 +52,7 @@ uint32_t cn_doubling_ranks(const struct cn_layout *l, const struct cn_doubling *
 			ranks[n++] = l->ranks[i];
 		}
 	}
-	qsort(ranks, n, sizeof(*ranks), ascending);
+	qsort(ranks, n, sizeof(*ranks), cn_ascending_u32);
 	return n;
 }
 

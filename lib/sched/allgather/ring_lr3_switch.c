@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sched/allgather/ring_lr3.h"
+#include "util/ascending.h"
 
 int cn_lr3_no_memory(const struct cn_lr3 *s)
 {
@@ -71,25 +72,11 @@ static bool same_front(const struct cn_lr3 *s, uint32_t a, uint32_t b)
 		      s->nfront[a] * sizeof(*s->pairs)) == 0;
 }
 
-static int ascending32(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static int ascending64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 uint32_t cn_lr3_distinct(uint32_t *x, uint32_t n)
 {
 	uint32_t kept = 0;
 
-	qsort(x, n, sizeof(*x), ascending32);
+	qsort(x, n, sizeof(*x), cn_ascending_u32);
 	for (uint32_t i = 0; i < n; i++) {
 		if (kept == 0 || x[kept - 1] != x[i]) {
 			x[kept++] = x[i];
@@ -131,7 +118,7 @@ int cn_lr3_open(struct cn_lr3 *s, const struct cn_crossing *c)
 		}
 		s->many[s->nmany++] = hash >> 32 << 32 | i;
 	}
-	qsort(s->many, s->nmany, sizeof(*s->many), ascending64);
+	qsort(s->many, s->nmany, sizeof(*s->many), cn_ascending_u64);
 	return COLLNET_OK;
 }
 

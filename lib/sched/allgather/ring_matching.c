@@ -27,6 +27,7 @@
 
 #include "sched/allgather/ring_matching.h"
 #include "util/union_find.h"
+#include "util/ascending.h"
 
 int cn_ring_matching_reserve(struct cn_ring_matching *w, uint32_t n, struct cn_err *err)
 {
@@ -53,18 +54,11 @@ void cn_ring_matching_done(struct cn_ring_matching *w)
 	memset(w, 0, sizeof(*w));
 }
 
-static int by_key(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Ascending: insertion for the few ends of most switches, qsort() for the others. */
 static void sort(uint64_t *k, uint32_t n)
 {
 	if (n > 24) {
-		qsort(k, n, sizeof(*k), by_key);
+		qsort(k, n, sizeof(*k), cn_ascending_u64);
 		return;
 	}
 	for (uint32_t i = 1; i < n; i++) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "sched/bcast/relay.h"
+#include "util/ascending.h"
 
 #define NONE	   UINT32_MAX
 #define CANDIDATES 16u
@@ -220,13 +221,6 @@ static int index_uses(struct cn_relay *r, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 /*
  * Messages that begin on the link while all its channels are in use. With segments, one more if the
  * link needs longer for a segment than the slowest node: then the link determines the interval.
@@ -245,8 +239,8 @@ static uint64_t conflicts_on(const struct cn_relay *r, uint32_t d, uint64_t inte
 		ends[i] = starts[i] + r->busy[u[i]];
 		all += r->busy[u[i]];
 	}
-	qsort(starts, n, sizeof(*starts), by_time);
-	qsort(ends, n, sizeof(*ends), by_time);
+	qsort(starts, n, sizeof(*starts), cn_ascending_u64);
+	qsort(ends, n, sizeof(*ends), cn_ascending_u64);
 	for (uint32_t i = 0; i < n; i++) {
 		while (ended < n && ends[ended] <= starts[i]) {
 			ended++;

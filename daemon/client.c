@@ -438,7 +438,7 @@ static void let_go(struct cn_client *c, bool dead)
 			cn_client_release_team(c, i);
 			cn_team_leave(c->teams[i], c->daemon->now, dead);
 			c->teams[i] = NULL;
-			c->lost_teams[i / 64] |= (uint64_t)1 << i % 64;
+			cn_bit_set(c->lost_teams, i);
 		}
 	}
 	for (uint32_t i = 0; i < CN_MSG_ENDPOINTS; i++) {
@@ -446,7 +446,7 @@ static void let_go(struct cn_client *c, bool dead)
 			cn_endpoint_close(c->endpoints[i], c->daemon->now);
 			cn_quota_give(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
 			c->endpoints[i] = NULL;
-			c->lost_endpoints |= (uint64_t)1 << i;
+			cn_bit_set(c->lost_endpoints, i);
 		}
 	}
 }

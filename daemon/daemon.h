@@ -41,6 +41,7 @@
 #include "util/spin.h"
 #include "daemon/interface.h"
 #include "daemon/parent.h"
+#include "util/bits.h"
 
 #define CN_CLIENTS_MAX	   1024u
 #define CN_ACCEPTS	   32u /* connections per iteration */
@@ -207,8 +208,8 @@ struct cn_client {
 	struct cn_member *teams[CN_MSG_TEAMS];
 	struct cn_endpoint *endpoints[CN_MSG_ENDPOINTS];
 	/* Numbers that are taken, of what went with the interface: a bit each. */
-	uint64_t lost_teams[CN_MSG_TEAMS / 64];
-	uint64_t lost_endpoints;
+	uint64_t lost_teams[CN_BIT_WORDS(CN_MSG_TEAMS)];
+	uint64_t lost_endpoints[CN_BIT_WORDS(CN_MSG_ENDPOINTS)];
 	struct cn_mapping *regions[CN_MSG_REGIONS + 1]; /* the last: of the rings */
 	struct cn_shm_ring requests, completions;	/* once there is the region */
 	bool polled;					/* the loop polls `requests` */

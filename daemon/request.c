@@ -136,12 +136,12 @@ static void fail_lost(const struct cn_client *c, struct cn_err *err)
 
 static bool lost_team(const struct cn_client *c, uint32_t team)
 {
-	return (c->lost_teams[team / 64] >> team % 64 & 1) != 0;
+	return cn_bit(c->lost_teams, team);
 }
 
 static bool lost_endpoint(const struct cn_client *c, uint32_t endpoint)
 {
-	return (c->lost_endpoints >> endpoint & 1) != 0;
+	return cn_bit(c->lost_endpoints, endpoint);
 }
 
 /* A request on a team or endpoint that is lost ends at once. */
@@ -230,7 +230,7 @@ static bool handle_leave(struct cn_client *c, const struct cn_msg_leave *m)
 	struct cn_member *member = c->teams[m->team];
 
 	/* A join that was refused has no member, and is left all the same. */
-	c->lost_teams[m->team / 64] &= ~((uint64_t)1 << m->team % 64);
+	cn_bit_clear(c->lost_teams, m->team);
 	if (member != NULL) {
 		c->teams[m->team] = NULL;
 		cn_client_release_team(c, m->team);
@@ -448,7 +448,7 @@ static bool handle_close(struct cn_client *c, const struct cn_msg_close *m)
 		return violation(c, "endpoint number not in use");
 	}
 	c->endpoints[m->endpoint] = NULL;
-	c->lost_endpoints &= ~((uint64_t)1 << m->endpoint);
+	cn_bit_clear(c->lost_endpoints, m->endpoint);
 	if (e != NULL) {
 		cn_endpoint_close(e, c->daemon->now);
 		cn_quota_give(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);

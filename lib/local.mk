@@ -19,6 +19,7 @@ noinst_LTLIBRARIES += \
 
 lib_libcn_util_la_SOURCES = \
 	lib/util/ascending.h \
+	lib/util/bits.h \
 	lib/util/bucket.h \
 	lib/util/byteorder.h \
 	lib/util/clock.h \

@@ -7,6 +7,7 @@
 #include "client/env.h"
 #include "client/daemon.h"
 #include "client/staging.h"
+#include "util/bits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,7 +107,7 @@ static int daemon_join(struct collnet_team *t, const struct cn_origin *from,
 	}
 	if (from->members != NULL) {
 		memcpy(m.members, from->members,
-		       ((size_t)from->parent->ranks + 63) / 64 * sizeof(*m.members));
+		       CN_BIT_WORDS(from->parent->ranks) * sizeof(*m.members));
 	}
 	if (from->split != NULL) {
 		m.making = from->split->making;

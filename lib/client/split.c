@@ -11,6 +11,7 @@
 #include "client/backend.h"
 #include "client/env.h"
 #include "util/vector.h"
+#include "util/bits.h"
 
 /* The ranks of a new team, of a list. */
 struct group {
@@ -20,13 +21,8 @@ struct group {
 
 static void add_member(struct group *g, uint32_t rank)
 {
-	g->members[rank / 64] |= (uint64_t)1 << rank % 64;
+	cn_bit_set(g->members, rank);
 	g->n++;
-}
-
-static bool is_member(const struct group *g, uint32_t rank)
-{
-	return (g->members[rank / 64] >> rank % 64 & 1) != 0;
 }
 
 /* The parent's name, as far as there is room, and a hash of all that tells the new team apart. */
@@ -151,7 +147,7 @@ static int read_list(struct collnet_team *t, uint32_t n, const uint32_t *ranks, 
 	}
 	*hash = n;
 	for (uint32_t i = 0; i < n; i++) {
-		if (ranks[i] >= t->ranks || is_member(g, ranks[i])) {
+		if (ranks[i] >= t->ranks || cn_bit(g->members, ranks[i])) {
 			return cn_fail(err, COLLNET_EINVAL,
 				       "entry %u of the list is rank %u of %u: %s", i, ranks[i],
 				       t->ranks,
@@ -164,11 +160,12 @@ static int read_list(struct collnet_team *t, uint32_t n, const uint32_t *ranks, 
 		add_member(g, ranks[i]);
 		*hash = cn_mix64(*hash ^ ranks[i]);
 	}
-	return is_member(g, t->rank) ? COLLNET_OK
-				     : cn_fail(err, COLLNET_EINVAL,
-					       "rank %u is not in the list: only ranks that are "
-					       "listed call",
-					       t->rank);
+	return cn_bit(g->members, t->rank)
+		       ? COLLNET_OK
+		       : cn_fail(err, COLLNET_EINVAL,
+				 "rank %u is not in the list: only ranks that are "
+				 "listed call",
+				 t->rank);
 }
 
 int collnet_team_from_ranks(collnet_team_t *t, uint32_t n, const uint32_t *ranks,

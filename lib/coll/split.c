@@ -136,7 +136,7 @@ static struct cn_team *begin(const struct cn_team *parent, const struct cn_split
 	if (d != NULL) {
 		d->color = call->color;
 		d->last = &d->first;
-		d->members = calloc((parent->ranks + 63) / 64, sizeof(*d->members));
+		d->members = calloc(CN_BIT_WORDS(parent->ranks), sizeof(*d->members));
 	}
 	if (d == NULL || d->members == NULL) {
 		cn_team_free(t, now);
@@ -262,7 +262,7 @@ static int number_ranks(struct cn_team *t, const struct cn_team *parent, uint32_
 
 		if (c.color == d->color) {
 			places[n++] = (struct place){ c.key, r };
-			d->members[r / 64] |= (uint64_t)1 << r % 64;
+			cn_bit_set(d->members, r);
 		}
 	}
 	qsort(places, n, sizeof(*places), by_key);

@@ -132,7 +132,7 @@ uint32_t cn_team_node_of(const struct cn_team *t, const struct cn_peer *p)
  */
 static void orphan(struct cn_team *t, const struct cn_team *parent, uint32_t dead)
 {
-	if (t->status != COLLNET_OK || (dead != NO_RANK && !cn_has_rank(t->wireup.members, dead))) {
+	if (t->status != COLLNET_OK || (dead != NO_RANK && !cn_bit(t->wireup.members, dead))) {
 		return;
 	}
 	if (dead == NO_RANK) {
@@ -187,7 +187,7 @@ static bool derive(struct cn_team *t, const struct origin *from)
 		return false;
 	}
 	for (uint32_t r = 0; parent->dead != NULL && r < parent->ranks; r++) {
-		if (cn_has_rank(parent->dead, r)) {
+		if (cn_bit(parent->dead, r)) {
 			orphan(t, parent, r);
 		}
 	}
@@ -313,9 +313,9 @@ int cn_team_derive(struct cn_member *parent, cn_time now, const char *job, uint3
 		return r;
 	}
 	for (uint32_t i = 0; i < t->ranks; i++) {
-		n += cn_has_rank(members, i);
+		n += cn_bit(members, i);
 	}
-	if (n != ranks || !cn_has_rank(members, parent->rank)) {
+	if (n != ranks || !cn_bit(members, parent->rank)) {
 		return cn_fail(err, COLLNET_EINVAL, "a team of %u ranks with %u members", ranks, n);
 	}
 	return join(t->engine, now, t->owner, job, rank, ranks, &from, deadline, done, out, err);
@@ -435,10 +435,10 @@ void cn_team_rank_left(struct cn_team *t, uint32_t k, uint32_t rank, uint32_t po
 	cn_left_note(&t->nodes[k].left, rank, posted, dead);
 	if (dead && rank < t->ranks) {
 		if (t->dead == NULL) {
-			t->dead = calloc((t->ranks + 63) / 64, sizeof(*t->dead));
+			t->dead = calloc(CN_BIT_WORDS(t->ranks), sizeof(*t->dead));
 		}
 		if (t->dead != NULL) {
-			t->dead[rank / 64] |= (uint64_t)1 << rank % 64;
+			cn_bit_set(t->dead, rank);
 		}
 		orphans(t, rank);
 	}

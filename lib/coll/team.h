@@ -12,6 +12,7 @@
 #include "coll/unexpected_limit.h"
 #include "coll/unexpected_queue.h"
 #include "coll/wireup.h"
+#include "util/bits.h"
 
 #define CN_OPS	    COLLNET_OUTSTANDING_MAX
 #define CN_SELECTED 32u
@@ -128,12 +129,6 @@ struct cn_team {
 	uint32_t notify_after; /* frames of a node, until it is sent STARTED */
 	struct cn_unexpected_queue unexpected;
 };
-
-/* Of a set of ranks, [ranks / 64]. */
-static inline bool cn_has_rank(const uint64_t *set, uint32_t rank)
-{
-	return (set[rank / 64] >> rank % 64 & 1) != 0;
-}
 
 /* A team without members. NULL: err says why. */
 struct cn_team *cn_team_new(struct cn_engine *e, uint64_t owner, const char *job, uint32_t ranks,

@@ -76,8 +76,8 @@ static bool add_candidate(struct cn_wireup *w, const struct cn_peer *p)
 bool cn_wireup_init(struct cn_wireup *w, uint32_t ranks, uint32_t max_peers)
 {
 	w->advertised = calloc(max_peers, sizeof(*w->advertised));
-	w->present = calloc((ranks + 63) / 64, sizeof(*w->present));
-	w->seen = calloc((ranks + 63) / 64, sizeof(*w->seen));
+	w->present = calloc(CN_BIT_WORDS(ranks), sizeof(*w->present));
+	w->seen = calloc(CN_BIT_WORDS(ranks), sizeof(*w->seen));
 	w->wake_at = CN_NEVER;
 	return w->advertised != NULL && w->present != NULL && w->seen != NULL;
 }
@@ -112,7 +112,7 @@ void cn_wireup_begin(struct cn_team *t, cn_time now)
 bool cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uint64_t *members)
 {
 	const struct cn_layout *l = &parent->layout;
-	const size_t bytes = (parent->ranks + 63) / 64 * sizeof(*members);
+	const size_t bytes = CN_BIT_WORDS(parent->ranks) * sizeof(*members);
 
 	t->wireup.members = malloc(bytes);
 	if (t->wireup.members == NULL) {
@@ -125,7 +125,7 @@ bool cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uin
 		uint32_t n = 0;
 
 		for (uint32_t i = l->first[k]; i < l->first[k + 1]; i++) {
-			n += cn_has_rank(members, l->ranks[i]);
+			n += cn_bit(members, l->ranks[i]);
 		}
 		if (k == parent->me) {
 			t->wireup.expected = n;
@@ -169,13 +169,11 @@ void cn_wireup_ranks_changed(struct cn_team *t, cn_time now)
 /* The rank's bit is set; false: it was. */
 static bool mark_present(struct cn_team *t, uint32_t rank)
 {
-	uint64_t bit = (uint64_t)1 << (rank % 64);
-
-	if ((t->wireup.present[rank / 64] & bit) != 0) {
+	if (cn_bit(t->wireup.present, rank)) {
 		return false;
 	}
-	t->wireup.present[rank / 64] |= bit;
-	t->wireup.seen[rank / 64] |= bit;
+	cn_bit_set(t->wireup.present, rank);
+	cn_bit_set(t->wireup.seen, rank);
 	t->wireup.npresent++;
 	return true;
 }
@@ -223,7 +221,7 @@ static bool count_all(struct cn_team *t, cn_time now)
 	const struct cn_peer *odd_peer = NULL;
 	uint32_t rank;
 
-	memset(t->wireup.present, 0, (t->ranks + 63) / 64 * sizeof(*t->wireup.present));
+	memset(t->wireup.present, 0, CN_BIT_WORDS(t->ranks) * sizeof(*t->wireup.present));
 	t->wireup.npresent = t->wireup.njoined = t->wireup.ncommitted = 0;
 	for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
 		mark_present(t, m->rank);

@@ -13,7 +13,7 @@ static uint32_t list_missing(const struct cn_team *t, const uint64_t *bits, char
 
 	text[0] = '\0';
 	for (uint32_t r = 0; r < t->ranks; r++) {
-		if (!cn_has_rank(bits, r)) {
+		if (!cn_bit(bits, r)) {
 			cn_rank_list_add(&l, r);
 			n++;
 		}

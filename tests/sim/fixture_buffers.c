@@ -6,6 +6,7 @@
  */
 #include "fixture.h"
 #include "tests/unit/reduction.h"
+#include "util/bits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -251,7 +252,7 @@ uint64_t fixture_wrong_blocks(const struct call *c, uint64_t which[2])
 			    false) != 0) {
 			wrong++;
 			if (from < 128) {
-				which[from / 64] |= (uint64_t)1 << from % 64;
+				cn_bit_set(which, from);
 			}
 		}
 	}

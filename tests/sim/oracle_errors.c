@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/bits.h"
+
 static uint32_t host_named(const struct fixture *fx, const char *text, const char *after)
 {
 	const struct cn_topo *t = fx->s->topo;
@@ -155,7 +157,7 @@ static void check_listed(struct fixture *fx, const struct call *c, const char *l
 			if (true_for && calls) {
 				true_for = !fx->calls[c->number * fx->s->ranks + r].posted;
 			} else if (true_for && r < 128) {
-				true_for = (c->missing[r / 64] >> r % 64 & 1) != 0;
+				true_for = cn_bit(c->missing, r);
 			}
 			if (!true_for) {
 				fixture_report(fx,

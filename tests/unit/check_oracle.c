@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "check_oracle.h"
+#include "util/bits.h"
 
 #define EVENTS (2 * O_ACTIONS)
 #define WORDS  ((EVENTS + 63) / 64)
@@ -27,12 +28,12 @@ static uint64_t reach[EVENTS][WORDS];
 
 static bool comes_before(uint32_t x, uint32_t y)
 {
-	return reach[x][y / 64] >> (y % 64) & 1;
+	return cn_bit(reach[x], y);
 }
 
 static void edge(uint32_t x, uint32_t y)
 {
-	reach[x][y / 64] |= UINT64_C(1) << (y % 64);
+	cn_bit_set(reach[x], y);
 }
 
 static void close_graph(void)

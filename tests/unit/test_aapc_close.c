@@ -18,6 +18,7 @@
 
 #include "sched/alltoall/aapc.h"
 #include "sched/sched.h"
+#include "util/bits.h"
 
 #define MOST_HOSTS 32u
 #define WORDS	   (MOST_HOSTS * MOST_HOSTS / 64)
@@ -198,7 +199,7 @@ static bool knows(const struct known *k, uint32_t from, uint32_t to)
 {
 	uint32_t bit = from * MOST_HOSTS + to;
 
-	return k->bits[bit / 64] >> bit % 64 & 1;
+	return cn_bit(k->bits, bit);
 }
 
 static bool share(const struct net *net, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
@@ -252,7 +253,7 @@ static bool go_on(struct net *net, uint32_t b, bool second, uint32_t *unordered)
 			if (a->len > 0 && second) {
 				*unordered += unknown(net, b, a->peer, &x->now);
 			} else if (a->len > 0) {
-				x->now.bits[bit / 64] |= (uint64_t)1 << bit % 64;
+				cn_bit_set(x->now.bits, bit);
 			}
 			x->then[x->at] = x->now;
 		}

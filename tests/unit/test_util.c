@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "util/ascending.h"
+#include "util/bits.h"
 #include "util/util.h"
 
 static void parse_uint__whole_string_within_bounds(void **state)
@@ -231,6 +232,22 @@ static void ascending__orders_extremes(void **state)
 	}
 }
 
+static void bits__each_by_itself(void **state)
+{
+	uint64_t set[CN_BIT_WORDS(129)] = { 0 };
+
+	(void)state;
+	assert_int_equal(sizeof(set), 3 * sizeof(*set));
+	assert_int_equal(CN_BIT_WORDS(128), 2);
+	for (uint32_t i = 0; i < 129; i++) {
+		cn_bit_set(set, i);
+		for (uint32_t k = 0; k < 129; k++) {
+			assert_int_equal(cn_bit(set, k), k == i);
+		}
+		cn_bit_clear(set, i);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +260,7 @@ int main(void)
 		cmocka_unit_test(log__goes_to_the_callback),
 		cmocka_unit_test(random__is_a_seeded_stream),
 		cmocka_unit_test(ascending__orders_extremes),
+		cmocka_unit_test(bits__each_by_itself),
 		cmocka_unit_test(parse_ethertype__decimal_and_hexadecimal),
 	};
 

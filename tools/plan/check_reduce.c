@@ -16,6 +16,7 @@
 
 #include "tools/plan/check_parts.h"
 #include "util/vector.h"
+#include "util/bits.h"
 
 /* What is at a place: one write of `len` bytes. */
 struct cell {
@@ -109,7 +110,7 @@ static bool read_value(struct run *r, const struct cn_span *s, uint64_t len, boo
 
 	memset(set, 0, r->words * sizeof(*set));
 	if (s->buffer == CN_BUF_SEND) {
-		set[s->rank / 64] = UINT64_C(1) << s->rank % 64;
+		cn_bit_set(set, s->rank);
 		*origin = s->offset;
 		return true;
 	}
@@ -166,7 +167,7 @@ static void ends(const struct run *r, const uint64_t *set, uint32_t *low, uint32
 	*low = CN_CHECK_NONE;
 	*high = 0;
 	for (uint32_t k = 0; k < r->c->l->nranks; k++) {
-		if (set[k / 64] >> k % 64 & 1) {
+		if (cn_bit(set, k)) {
 			*low = *low == CN_CHECK_NONE ? k : *low;
 			*high = k;
 		}
@@ -335,7 +336,7 @@ static void check_result(struct run *r, uint32_t rank)
 			return;
 		}
 		for (uint32_t k = 0; k < r->c->l->nranks; k++) {
-			const bool is = x->ranks[k / 64] >> k % 64 & 1;
+			const bool is = cn_bit(x->ranks, k);
 
 			if (is != belongs(r, rank, k) || x->origin != origin + at) {
 				cn_fail(r->wrong, COLLNET_EINVAL,

@@ -186,6 +186,8 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/rooted/gather.h \
 	lib/sched/rooted/gather_nearest.c \
 	lib/sched/rooted/gather_windowed.c \
+	lib/sched/rooted/rooted.c \
+	lib/sched/rooted/rooted.h \
 	lib/sched/rooted/scatter_furthest.c \
 	lib/sched/scan/chain.c \
 	lib/sched/scan/doubling.c \

@@ -5,15 +5,15 @@
 
 #define CWND_LEAST 2u
 
-void cn_cc_init(struct cn_cc *c, uint32_t initial_cwnd, uint32_t window, uint32_t seq)
+void cn_cc_init(struct cn_cc *c, uint32_t initial_cwnd, uint32_t send_window, uint32_t seq)
 {
-	c->cwnd = initial_cwnd < window ? initial_cwnd : window;
-	c->ssthresh = window;
+	c->cwnd = initial_cwnd < send_window ? initial_cwnd : send_window;
+	c->ssthresh = send_window;
 	c->cwnd_count = 0;
 	c->recover = seq;
 }
 
-static void grow(struct cn_cc *c, uint32_t acked, uint32_t in_flight, uint32_t window)
+static void grow(struct cn_cc *c, uint32_t acked, uint32_t in_flight, uint32_t send_window)
 {
 	if (c->cwnd < c->ssthresh) { /* slow start: doubles per round trip */
 		if (2 * in_flight >= c->cwnd) {
@@ -24,19 +24,20 @@ static void grow(struct cn_cc *c, uint32_t acked, uint32_t in_flight, uint32_t w
 	c->cwnd_count += acked; /* congestion avoidance: one frame per window */
 	if (c->cwnd_count >= c->cwnd) {
 		c->cwnd_count -= c->cwnd;
-		if (c->cwnd < window) {
+		if (c->cwnd < send_window) {
 			c->cwnd++;
 		}
 	}
 }
 
-void cn_cc_acked(struct cn_cc *c, uint32_t acked, uint32_t ack, uint32_t in_flight, uint32_t window)
+void cn_cc_acked(struct cn_cc *c, uint32_t acked, uint32_t ack, uint32_t in_flight,
+		 uint32_t send_window)
 {
 	if (cn_serial_before(c->recover, ack)) {
 		c->recover =
 			ack; /* else it would be ahead again after 2^31 frames without a loss */
 	}
-	grow(c, acked, in_flight, window);
+	grow(c, acked, in_flight, send_window);
 }
 
 static uint32_t decreased(const struct cn_cc *c, uint32_t in_flight)

@@ -22,10 +22,10 @@ struct cn_cc {
 	uint32_t recover;    /* losses before this sequence number belong to the last decrease */
 };
 
-void cn_cc_init(struct cn_cc *c, uint32_t initial_cwnd, uint32_t window, uint32_t seq);
+void cn_cc_init(struct cn_cc *c, uint32_t initial_cwnd, uint32_t send_window, uint32_t seq);
 /* `acked` frames were acknowledged up to `ack`, when `in_flight` were in flight. */
 void cn_cc_acked(struct cn_cc *c, uint32_t acked, uint32_t ack, uint32_t in_flight,
-		 uint32_t window);
+		 uint32_t send_window);
 /* Frame `una` was lost, `end` was to be sent next. */
 void cn_cc_loss(struct cn_cc *c, uint32_t una, uint32_t end);
 /* The retransmission timer expired. */

@@ -13,7 +13,7 @@ void cn_node_config_init(struct cn_node_config *c)
 	c->mtu = 1500;
 	/* The bandwidth-delay product of unshaped links, where the delay is the time until a busy
 	 * machine runs the receiver. Where buffers are small, losses keep cwnd small. */
-	c->window = 256;
+	c->send_window = 256;
 	/* Ports hold some tens of frames: if all nodes began with a whole window to all, they would
 	 * lose nearly all frames. */
 	c->initial_cwnd = 16;
@@ -42,7 +42,7 @@ static int check_config(const struct cn_node_config *c, struct cn_err *err)
 			       "MTU %u: must be %u .. 65000 with the encapsulation %s", c->mtu,
 			       least, cn_encapsulation_name(c->encapsulation));
 	}
-	if (c->reorder > CN_REORDER_MAX || c->window < 2 || c->window > CN_WINDOW_MAX ||
+	if (c->reorder > CN_REORDER_MAX || c->send_window < 2 || c->send_window > CN_WINDOW_MAX ||
 	    c->initial_cwnd < 2 || c->max_peers < 1 || c->max_peers > 65535 ||
 	    c->pool_frames < 16 || c->rto_min == 0 || c->rto_first == 0 || c->pto_min == 0 ||
 	    c->dead_after < 100 * CN_US || c->hello_interval < 100 * CN_US) {

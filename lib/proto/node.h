@@ -74,7 +74,7 @@ struct cn_node_config {
 	char name[COLLNET_NAME_MAX + 1];
 	uint32_t mtu;	       /* bytes after the Ethernet header, 576 .. 65,000; and what the
 				* encapsulation takes of them, from 576 more on */
-	uint32_t window;       /* Go-Back-N: frames in flight to one peer at most, 2 .. 1,024 */
+	uint32_t send_window;  /* Go-Back-N: frames in flight to one peer at most, 2 .. 1,024 */
 	uint32_t initial_cwnd; /* first congestion window of a session, frames; 2 or more */
 	uint32_t max_peers;    /* 1 .. 65,535 */
 	uint32_t expected;     /* nodes that are to be expected, besides this one; 0: unknown */

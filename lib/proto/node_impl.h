@@ -71,7 +71,7 @@ struct cn_node {
  * for one, and at least 16, which keeps acknowledgements below 1 % of the bytes. */
 static inline uint32_t cn_ack_every(const struct cn_node *n)
 {
-	return n->config.window / 8 > 16 ? n->config.window / 8 : 16;
+	return n->config.send_window / 8 > 16 ? n->config.send_window / 8 : 16;
 }
 
 /* Returns a buffer to the pool that it is of. */

@@ -25,7 +25,7 @@ void cn_sender_init(struct cn_peer *p, uint32_t first)
 	p->tx = (struct cn_sender){ .queue = queue, .rto_at = CN_NEVER };
 	cn_rtx_init(&p->tx.queue, first);
 	p->tx.asked = first;
-	cn_cc_init(&p->tx.cc, c->initial_cwnd, c->window, first);
+	cn_cc_init(&p->tx.cc, c->initial_cwnd, c->send_window, first);
 }
 
 void cn_sender_free(struct cn_peer *p)
@@ -148,7 +148,7 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 	t->backoff = t->una_resends = 0;
 	t->una_answered = false;
 	t->rnr_until = t->rnr_wait = 0;
-	cn_cc_acked(&t->cc, acked, ack, in_flight, p->node->config.window);
+	cn_cc_acked(&t->cc, acked, ack, in_flight, p->node->config.send_window);
 	t->rto_at = q->una == q->end ? CN_NEVER : p->node->now + current_rto(p);
 	if (q->una == q->end) {
 		cn_rtx_trim(q, &p->node->rings);

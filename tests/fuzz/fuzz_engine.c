@@ -415,7 +415,7 @@ static struct script script_of(struct fixture *w, const char *mac, const char *n
 	snprintf(c.node.name, sizeof(c.node.name), "%s", name);
 	c.node.epoch = 7u + (uint8_t)mac[4];
 	c.node.max_peers = SCRIPT_PEERS;
-	c.node.window = 8;
+	c.node.send_window = 8;
 	c.node.reorder = 8; /* as the daemon has it */
 	c.node.pool_frames = 16;
 	c.max_teams = 2;

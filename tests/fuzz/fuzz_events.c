@@ -243,7 +243,7 @@ static void start(struct fixture *w, uint32_t id)
 	c.name[0] = (char)('a' + id);
 	c.epoch = 1000 * starts + id + 1;
 	c.mtu = 576;
-	c.window = w->window;
+	c.send_window = w->window;
 	c.reorder = w->reorder;
 	c.pool_frames = w->pool;
 	c.max_peers = 4;

@@ -214,7 +214,7 @@ static struct script script_of(struct fixture *w, const char *mac, const char *n
 	memcpy(c.name, name, strlen(name) + 1);
 	c.epoch = 7u + (uint8_t)mac[4];
 	c.max_peers = SCRIPT_PEERS;
-	c.window = 8;
+	c.send_window = 8;
 	c.reorder = 8; /* as the daemon has it */
 	c.pool_frames = 16;
 	script_check(cn_node_new(&c, &ops, w, &w->node, NULL) == COLLNET_OK);

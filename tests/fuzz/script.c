@@ -271,12 +271,13 @@ static void check_peers(const struct script *s)
 		struct cn_peer *p = cn_node_peer(s->node, i);
 		const struct cn_sender *t = &p->tx;
 
-		script_check(t->queue.end - t->queue.una <= c->window &&
+		script_check(t->queue.end - t->queue.una <= c->send_window &&
 			     t->queue.next - t->queue.una <= t->queue.end - t->queue.una);
 		if (p->state == CN_PEER_UP) {
-			script_check(t->cc.cwnd >= 2 && t->cc.cwnd <= c->window);
+			script_check(t->cc.cwnd >= 2 && t->cc.cwnd <= c->send_window);
 			script_check((t->queue.una == t->queue.end) == (t->rto_at == CN_NEVER));
-			script_check(cn_peer_room(p) <= c->window - (t->queue.end - t->queue.una));
+			script_check(cn_peer_room(p) <=
+				     c->send_window - (t->queue.end - t->queue.una));
 		} else {
 			script_check(t->queue.una == t->queue.end && p->control_first == NULL);
 			script_check(cn_peer_room(p) == 0);

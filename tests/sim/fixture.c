@@ -477,7 +477,7 @@ bool fixture_run(struct fixture *fx, const struct scenario *s, bool verbose)
 	const struct cn_sim_config *c = &s->config;
 	const struct wire_oracle_config wc = {
 		.topo = s->topo,
-		.window = c->engine.node.window,
+		.window = c->engine.node.send_window,
 		.report = report_wire,
 		.in_cables = in_cables,
 		.port_of = port_of,

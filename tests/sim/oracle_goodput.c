@@ -297,7 +297,7 @@ static double backoff(const struct fixture *fx)
 static bool is_own_window(const struct scenario *s, const struct op_plan *p)
 {
 	return p->window == COLLNET_WINDOW_AUTO && s->config.engine.window == COLLNET_WINDOW_AUTO &&
-	       s->config.engine.node.window >= 32;
+	       s->config.engine.node.send_window >= 32;
 }
 
 void oracle_check_goodput(struct fixture *fx)
@@ -322,8 +322,9 @@ void oracle_check_goodput(struct fixture *fx)
 	for (uint32_t i = 0; i < fx->nops; i++) {
 		uint32_t window = oracle_window(s, &fx->ops[i]);
 
-		window = window < s->config.engine.node.window ? window
-							       : s->config.engine.node.window;
+		window = window < s->config.engine.node.send_window
+				 ? window
+				 : s->config.engine.node.send_window;
 		b += busiest(fx, &k, i);
 		steps += (s->ranks + 8) * k.round_trip;
 		windows += k.frames / window *

@@ -108,7 +108,7 @@ static void draw_config(struct scenario *s, uint64_t *r)
 	c->ring = c->ring != 0 ? c->ring : 2048;
 	c->topology_unaware = chance(r, 15);
 	c->engine.node.mtu = PICK(r, mtus);
-	c->engine.node.window = PICK(r, windows);
+	c->engine.node.send_window = PICK(r, windows);
 	c->engine.node.pool_frames = PICK(r, pools);
 	c->engine.node.reorder = chance(r, 70) ? 8 : (uint32_t)between(r, 0, 7);
 	c->engine.node.max_peers = s->hosts + (uint32_t)between(r, 0, 8);
@@ -560,7 +560,7 @@ void scenario_print(const struct scenario *s)
 	       (double)c->delay / 1e3, (double)c->o_send / 1e3, (double)c->o_recv / 1e3,
 	       (double)c->u_recv / 1e3, (double)c->gap / 1e3, (double)c->jitter / 1e3,
 	       c->jitter_ppm, c->ring, c->queue, c->topology_unaware ? ", topology-unaware" : "");
-	printf("  transport: MTU %u, window %u, pool %u, reorder %u, W_g ", n->mtu, n->window,
+	printf("  transport: MTU %u, window %u, pool %u, reorder %u, W_g ", n->mtu, n->send_window,
 	       n->pool_frames, n->reorder);
 	print_window(c->engine.window);
 	printf("; depth %u, think %.3f ms, deadline %.0f ms\n", s->depth, (double)s->think / 1e6,

@@ -48,7 +48,7 @@ static bool pull(void *ctx, cn_time now, struct cn_tx *out)
 		    f->taken[slot]) {
 			continue;
 		}
-		if (peer->tx.queue.end - peer->tx.queue.una >= me->config.window) {
+		if (peer->tx.queue.end - peer->tx.queue.una >= me->config.send_window) {
 			me->room_broken++;
 		}
 		if (f->slots == NULL) {
@@ -343,9 +343,10 @@ static void check_peers(struct pair *p, uint32_t i)
 		const struct cn_sender *t = &cn_node_peer(n, k)->tx;
 
 		assert_true(cn_serial_within(t->queue.una, t->queue.next, t->queue.end));
-		assert_true(t->queue.end - t->queue.una <= p->nodes[i].config.window);
+		assert_true(t->queue.end - t->queue.una <= p->nodes[i].config.send_window);
 		if (cn_node_peer(n, k)->state == CN_PEER_UP) {
-			assert_true(t->cc.cwnd >= 2 && t->cc.cwnd <= p->nodes[i].config.window);
+			assert_true(t->cc.cwnd >= 2 &&
+				    t->cc.cwnd <= p->nodes[i].config.send_window);
 			assert_true((t->queue.una == t->queue.end) == (t->rto_at == CN_NEVER));
 		}
 	}
@@ -499,7 +500,7 @@ struct pair *pair_new(uint32_t nodes, uint64_t seed, void (*change)(struct cn_no
 		cn_node_config_init(&me->config);
 		/* where a test does not say otherwise: pure Go-Back-N without slow start */
 		me->config.reorder = 0;
-		me->config.window = 128;
+		me->config.send_window = 128;
 		me->config.cluster = 1;
 		me->config.initial_cwnd = 128;
 		me->config.mac[0] = 2;

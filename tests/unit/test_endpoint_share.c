@@ -428,7 +428,7 @@ static void control__of_one_that_takes_no_answers(void **state)
 		room = a->controls < CN_CONTROL_WAITING;
 		assert_true(cn_endpoints_deliver(w->engine[1], w->now, a, &rx) == room);
 		assert_true(buffers - node->small.free - node->pool.free <=
-			    CN_CONTROL_WAITING + node->config.window);
+			    CN_CONTROL_WAITING + node->config.send_window);
 		assert_true(w->now < 60 * SECOND);
 	}
 	endpoint_assert_ok(w, out);

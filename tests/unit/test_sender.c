@@ -97,7 +97,7 @@ static void sender__sequence_wraps(void **state)
 
 static void small_window(struct cn_node_config *c)
 {
-	c->window = 5;
+	c->send_window = 5;
 }
 
 static void sender__window_of_five(void **state)
@@ -114,12 +114,12 @@ static void sender__window_of_five(void **state)
 
 static void window_of_two(struct cn_node_config *c)
 {
-	c->window = 2;
+	c->send_window = 2;
 }
 
 static void window_of_twelve(struct cn_node_config *c)
 {
-	c->window = 12;
+	c->send_window = 12;
 }
 
 /* A window smaller than what is acknowledged by itself does not wait for delayed acknowledgements
@@ -495,7 +495,7 @@ static void sender__first_loss_after_half_a_round(void **state)
 
 static void slow_wire(struct cn_node_config *c)
 {
-	c->window = 32;
+	c->send_window = 32;
 }
 
 /* 20 Mbit/s, where one window takes 20 ms: queues are not losses. */

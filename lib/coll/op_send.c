@@ -36,7 +36,7 @@ static bool dep_allows(const struct cn_op *op, const struct cn_action *a, uint64
  */
 static uint64_t release_limit(const struct cn_op *op)
 {
-	return op->algorithm->window == CN_WINDOW_FAN_IN ? 0 : cn_op_ports_window(op) / 2 + 2;
+	return op->algorithm->window_rule == CN_WINDOW_FAN_IN ? 0 : cn_op_ports_window(op) / 2 + 2;
 }
 
 static bool releases_link(const struct cn_op *op, const struct cn_action *a)
@@ -240,8 +240,8 @@ static bool requests_ack(struct cn_op *op, uint32_t i, bool clock, bool room)
 	 * towards each node, one request on its way is enough: where all send to this node, too,
 	 * acknowledgements fill the port to it. */
 	if (clock && (op->frames_out > op->frames_in || f->by_acks) &&
-	    (op->algorithm->window != CN_WINDOW_EXCHANGE || op->pair_window == COLLNET_WINDOW_OFF ||
-	     !cn_peer_ack_requested(peer))) {
+	    (op->algorithm->window_rule != CN_WINDOW_EXCHANGE ||
+	     op->pair_window == COLLNET_WINDOW_OFF || !cn_peer_ack_requested(peer))) {
 		return true;
 	}
 	/* The last frame to a node, if much is in flight: the rest would take its place in the

@@ -21,8 +21,9 @@ static bool goes_at_once(const struct cn_team *t, const struct cn_coll_args *a,
 {
 	const struct cn_adaptive_window *known = &t->known;
 
-	return g->window == CN_WINDOW_EXCHANGE && a->op == CN_OP_ALLTOALL && a->contention_aware &&
-	       at_once_window(t) > t->window[g->window] && known->window == known->most &&
+	return g->window_rule == CN_WINDOW_EXCHANGE && a->op == CN_OP_ALLTOALL &&
+	       a->contention_aware && at_once_window(t) > t->window[g->window_rule] &&
+	       known->window == known->most &&
 	       cn_frames_per_pair(&t->layout, a->bytes, cn_node_payload(t->transport->node)) <=
 		       t->burst;
 }
@@ -34,14 +35,14 @@ static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
 	if (a->window != COLLNET_WINDOW_AUTO) {
 		return a->window;
 	}
-	return t->window[g->window];
+	return t->window[g->window_rule];
 }
 
 /* Whether it is an exchange of blocks of any size, with the automatic window. */
 static bool is_uneven(const struct cn_coll_args *a, const struct cn_algorithm *g)
 {
 	return cn_op_is_vector(a->op) && cn_op_is_exchange(a->op) &&
-	       a->window == COLLNET_WINDOW_AUTO && g->window == CN_WINDOW_EXCHANGE;
+	       a->window == COLLNET_WINDOW_AUTO && g->window_rule == CN_WINDOW_EXCHANGE;
 }
 
 /*
@@ -54,10 +55,10 @@ static bool is_uneven(const struct cn_coll_args *a, const struct cn_algorithm *g
 static uint32_t pair_window_of(const struct cn_team *t, const struct cn_coll_args *a,
 			       const struct cn_algorithm *g)
 {
-	if (g->window == CN_WINDOW_FAN_IN) {
+	if (g->window_rule == CN_WINDOW_FAN_IN) {
 		return window_of(t, a, g);
 	}
-	if (g->window == CN_WINDOW_TWO_WAY) {
+	if (g->window_rule == CN_WINDOW_TWO_WAY) {
 		return cn_topo_two_way_window(window_of(t, a, g));
 	}
 	return is_uneven(a, g) ? t->pair_window : COLLNET_WINDOW_OFF;
@@ -86,7 +87,7 @@ static uint32_t next_node(const struct cn_op *op)
 {
 	const struct cn_sched *s = &op->sched;
 
-	if (op->algorithm->window == CN_WINDOW_TWO_WAY) {
+	if (op->algorithm->window_rule == CN_WINDOW_TWO_WAY) {
 		return nearest_target(op);
 	}
 	return s->order == CN_ORDER_IN_TURN && op->next < s->n &&
@@ -113,7 +114,7 @@ static uint32_t measured(struct cn_op *op, uint32_t k, cn_time rtt)
 	}
 	in_flight = cn_peer_in_flight(t->nodes[k].peer);
 	acked = s->sent > in_flight ? s->sent - in_flight : 0;
-	if (acked >= t->window[op->algorithm->window] && op->pulled > s->begun) {
+	if (acked >= t->window[op->algorithm->window_rule] && op->pulled > s->begun) {
 		frames = acked * rtt / (op->pulled - s->begun);
 		if (frames > s->carried + t->path_links) {
 			s->carried = (uint32_t)(frames - t->path_links);
@@ -135,7 +136,7 @@ static uint32_t in_cables(struct cn_op *op)
 	const uint64_t frames = t->frames_per_ms > 0 ? rtt * t->frames_per_ms / CN_MS
 						     : measured(op, k, rtt);
 
-	switch (op->algorithm->window) {
+	switch (op->algorithm->window_rule) {
 	case CN_WINDOW_LINK:
 	case CN_WINDOW_TWO_WAY:
 		return (uint32_t)frames;
@@ -193,7 +194,7 @@ static uint32_t window_by_rates(struct cn_op *op, cn_time now)
 	const double length = length_of(op),
 		     one = (double)CN_MS / op->team->exchanged_per_ms * length,
 		     cables = frames_in_cables(op->team, length, one);
-	const uint32_t ports = op->team->window[op->algorithm->window];
+	const uint32_t ports = op->team->window[op->algorithm->window_rule];
 	uint64_t more = f->by_acks ? f->sent - f->unacked : f->received, passed;
 
 	op->begun = op->begun == 0 ? now : op->begun;
@@ -216,7 +217,7 @@ static uint32_t window_now(struct cn_op *op, cn_time now)
 {
 	const struct cn_flight *f = &op->source.flight;
 	const struct cn_adaptive_window *a = op->source.adaptive;
-	const uint32_t ports = op->team->window[op->algorithm->window],
+	const uint32_t ports = op->team->window[op->algorithm->window_rule],
 		       most = a != NULL ? a->window : ports + in_cables(op);
 	uint64_t arrived = f->by_acks ? f->sent - f->unacked : f->received;
 
@@ -227,7 +228,7 @@ static uint32_t window_now(struct cn_op *op, cn_time now)
 	if (a != NULL && op->args.op != CN_OP_ALLTOALL) {
 		arrived = 0;
 	}
-	if (op->algorithm->window == CN_WINDOW_FAN_IN) {
+	if (op->algorithm->window_rule == CN_WINDOW_FAN_IN) {
 		arrived /= 3;
 	}
 	return ports >= most || arrived >= most - ports ? most : ports + (uint32_t)arrived;
@@ -243,8 +244,9 @@ void cn_op_window_begin(struct cn_op *op)
 	op->opens_at = CN_NEVER;
 	op->window = at_once ? at_once_window(t) : window_of(t, &op->args, op->algorithm);
 	op->pair_window = pair_window_of(t, &op->args, op->algorithm);
-	op->source.adaptive = automatic && op->algorithm->window == CN_WINDOW_EXCHANGE ? t->adaptive
-										       : NULL;
+	op->source.adaptive = automatic && op->algorithm->window_rule == CN_WINDOW_EXCHANGE
+				      ? t->adaptive
+				      : NULL;
 	/* losses of what goes at once give the next one another window */
 	op->automatic = !at_once && (op->source.adaptive != NULL ||
 				     (automatic && op->window != COLLNET_WINDOW_OFF));
@@ -294,9 +296,9 @@ void cn_op_window_update(struct cn_op *op, cn_time now)
 	op->pulled = now;
 	if (op->automatic) {
 		op->window = window_now(op, now);
-		if (op->algorithm->window == CN_WINDOW_FAN_IN) {
+		if (op->algorithm->window_rule == CN_WINDOW_FAN_IN) {
 			op->pair_window = op->window;
-		} else if (op->algorithm->window == CN_WINDOW_TWO_WAY) {
+		} else if (op->algorithm->window_rule == CN_WINDOW_TWO_WAY) {
 			op->pair_window = cn_topo_two_way_window(op->window);
 		}
 	}
@@ -304,7 +306,7 @@ void cn_op_window_update(struct cn_op *op, cn_time now)
 
 uint32_t cn_op_ports_window(const struct cn_op *op)
 {
-	const uint32_t ports = op->team->window[op->algorithm->window];
+	const uint32_t ports = op->team->window[op->algorithm->window_rule];
 
 	return op->args.window == COLLNET_WINDOW_AUTO && ports < op->window ? ports : op->window;
 }

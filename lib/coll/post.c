@@ -215,7 +215,7 @@ static bool by_acks(const struct cn_op *op)
 	const struct cn_window *w = cn_node_window(op->team->transport->node);
 	const bool limited = op->window != COLLNET_WINDOW_OFF || w->limit != COLLNET_WINDOW_OFF;
 
-	switch (op->algorithm->window) {
+	switch (op->algorithm->window_rule) {
 	case CN_WINDOW_EXCHANGE:
 		return !op->has_room &&
 		       (cn_op_is_vector(op->args.op) || !cn_op_is_exchange(op->args.op));

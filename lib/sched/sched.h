@@ -343,11 +343,11 @@ struct cn_algorithm {
 	enum cn_op_kind op;
 	const char *name;
 	const char *description;
-	enum cn_window_rule window; /* what the automatic global window is */
-	bool needs_tree;	    /* plans only where the layout has a tree */
-	bool baseline;		    /* for comparison: never chosen but by name */
-	unsigned guarantees;	    /* enum cn_guarantee */
-	bool permuted;		    /* it goes by a permutation and by the order of the nodes */
+	enum cn_window_rule window_rule; /* what the automatic global window is */
+	bool needs_tree;		 /* plans only where the layout has a tree */
+	bool baseline;			 /* for comparison: never chosen but by name */
+	unsigned guarantees;		 /* enum cn_guarantee */
+	bool permuted; /* it goes by a permutation and by the order of the nodes */
 	enum cn_permutation permutation; /* permuted: what AUTO means; AUTO: cn_perm_resolve() */
 	int (*plan)(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 		    struct cn_sched *out, struct cn_err *err);

@@ -202,7 +202,7 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 	const double round_trip = n->latency + n->cost->startup;
 	uint32_t window = COLLNET_WINDOW_OFF, senders = 1;
 
-	switch (a->window) {
+	switch (a->window_rule) {
 	case CN_WINDOW_EXCHANGE:
 		window = goes_at_once(n) ? COLLNET_WINDOW_OFF : n->window;
 		break;
@@ -221,11 +221,11 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 	if (window == COLLNET_WINDOW_OFF || frames <= window) {
 		return 0;
 	}
-	if (n->rates_known && (a->window != CN_WINDOW_EXCHANGE || op == CN_OP_ALLTOALL)) {
+	if (n->rates_known && (a->window_rule != CN_WINDOW_EXCHANGE || op == CN_OP_ALLTOALL)) {
 		return 0; /* there is room for what is in cables */
 	}
-	return (a->window == CN_WINDOW_EXCHANGE && cn_op_is_exchange(op) ? mean_latency(n)
-									 : round_trip) /
+	return (a->window_rule == CN_WINDOW_EXCHANGE && cn_op_is_exchange(op) ? mean_latency(n)
+									      : round_trip) /
 	       ((double)window * senders);
 }
 
@@ -258,7 +258,7 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
 
 			paced.combine = combine_time(c, p);
 			paced.pace = pace(&n, &a[i]);
-			paced.at_once = a[i].window == CN_WINDOW_LINK ? at_once : 0;
+			paced.at_once = a[i].window_rule == CN_WINDOW_LINK ? at_once : 0;
 			n.cost = &paced;
 			a[i].predict(&n, x);
 			n.cost = c;

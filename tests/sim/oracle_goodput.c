@@ -42,10 +42,10 @@ static uint32_t automatic_window(const struct scenario *s, const struct op_plan 
 		return COLLNET_WINDOW_OFF; /* the engine selects it: not known here */
 	}
 	g = cn_algorithm_find(p->op, p->algorithm);
-	if (g->window == CN_WINDOW_NONE) {
+	if (g->window_rule == CN_WINDOW_NONE) {
 		return COLLNET_WINDOW_OFF;
 	}
-	if (g->window == CN_WINDOW_FAN_IN) {
+	if (g->window_rule == CN_WINDOW_FAN_IN) {
 		return s->config.topology_unaware
 			       ? cn_topo_fan_in(NULL, NULL, t->nhosts, &senders)
 			       : cn_topo_fan_in(t, t->hosts, t->nhosts, &senders);
@@ -56,8 +56,9 @@ static uint32_t automatic_window(const struct scenario *s, const struct op_plan 
 	if (s->config.topology_unaware) {
 		return COLLNET_WINDOW_OFF;
 	}
-	return g->window == CN_WINDOW_EXCHANGE ? cn_topo_window(t, t->hosts, t->nhosts, 2, NULL)
-					       : cn_topo_link_window(t, t->hosts, t->nhosts);
+	return g->window_rule == CN_WINDOW_EXCHANGE
+		       ? cn_topo_window(t, t->hosts, t->nhosts, 2, NULL)
+		       : cn_topo_link_window(t, t->hosts, t->nhosts);
 }
 
 uint32_t oracle_window(const struct scenario *s, const struct op_plan *p)
@@ -84,7 +85,7 @@ uint32_t oracle_in_flight(const struct scenario *s, const struct op_plan *p)
 	uint32_t at_once;
 
 	if (!oracle_has_cables(s, p) || p->op != CN_OP_ALLTOALL || !p->contention_aware ||
-	    cn_algorithm_find(p->op, p->algorithm)->window != CN_WINDOW_EXCHANGE) {
+	    cn_algorithm_find(p->op, p->algorithm)->window_rule != CN_WINDOW_EXCHANGE) {
 		return window;
 	}
 	at_once = cn_topo_burst(s->topo, s->topo->hosts, s->topo->nhosts);
@@ -102,7 +103,7 @@ bool oracle_has_cables(const struct scenario *s, const struct op_plan *p)
 		return false;
 	}
 	return p->op == CN_OP_ALLTOALL ||
-	       cn_algorithm_find(p->op, p->algorithm)->window != CN_WINDOW_EXCHANGE;
+	       cn_algorithm_find(p->op, p->algorithm)->window_rule != CN_WINDOW_EXCHANGE;
 }
 
 uint32_t oracle_cable_frame(const struct scenario *s, const struct op_plan *p)
@@ -123,7 +124,7 @@ bool oracle_by_acks(const struct scenario *s, const struct op_plan *p)
 	if (p->algorithm == NULL) {
 		return false; /* not known here */
 	}
-	switch (cn_algorithm_find(p->op, p->algorithm)->window) {
+	switch (cn_algorithm_find(p->op, p->algorithm)->window_rule) {
 	case CN_WINDOW_EXCHANGE:
 		/* an alltoallv has what comes as its clock where a node has few frames of it */
 		return !cn_op_is_exchange(p->op) ||

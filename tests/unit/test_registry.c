@@ -38,7 +38,7 @@ static void cn_algorithms__ids_and_names_are_fixed(void **state)
 		assert_int_equal(a->id, want[i].id);
 		assert_int_equal(a->op, want[i].op);
 		assert_string_equal(a->name, want[i].name);
-		assert_int_equal(a->window, want[i].window);
+		assert_int_equal(a->window_rule, want[i].window);
 		assert_ptr_equal(cn_algorithm_find(want[i].op, want[i].name), a);
 	}
 }

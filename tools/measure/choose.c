@@ -261,13 +261,13 @@ uint32_t measure_window(const struct measure *m, const struct cn_algorithm *row)
 		by_hand = m->node_window;
 	}
 	if (own == COLLNET_WINDOW_AUTO) {
-		own = topo_window(m, row->window, m->place.vertex, m->place.nodes);
-		if (row->window == CN_WINDOW_EXCHANGE) {
+		own = topo_window(m, row->window_rule, m->place.vertex, m->place.nodes);
+		if (row->window_rule == CN_WINDOW_EXCHANGE) {
 			own = smaller(own, m->node_window);
 		}
 	}
 	if (own == COLLNET_WINDOW_OFF && by_hand == COLLNET_WINDOW_OFF && known(m) == NULL &&
-	    m->o->window == COLLNET_WINDOW_AUTO && row->window == CN_WINDOW_EXCHANGE) {
+	    m->o->window == COLLNET_WINDOW_AUTO && row->window_rule == CN_WINDOW_EXCHANGE) {
 		return COLLNET_WINDOW_AUTO;
 	}
 	return smaller(own, by_hand);

@@ -93,7 +93,7 @@ struct cn_op {
 	cn_time opens_at;     /* when the window is larger without a frame that comes */
 	uint32_t pair_window; /* frames in flight to one node */
 	uint32_t before; /* the exchange of blocks of any size before this one, from 1; 0: none */
-	bool has_room;	 /* CN_FLAG_ROOM, while no other operation is running */
+	bool own_port_has_room; /* CN_FLAG_ROOM, while no other operation is running */
 	cn_time deadline;
 	cn_time ask_at;	       /* when others are asked what they have called */
 	uint32_t asks;	       /* of the team, with that one */
@@ -217,7 +217,7 @@ void cn_op_window_begin(struct cn_op *op);
 /* It starts. */
 void cn_op_window_start(struct cn_op *op);
 /* Whether the port to node k has room for its next frame, however many are in flight there. */
-bool cn_op_port_has_room(const struct cn_op *op, uint32_t k);
+bool cn_op_peer_port_has_room(const struct cn_op *op, uint32_t k);
 /* They may have changed: to be called before it sends. */
 void cn_op_window_update(struct cn_op *op, cn_time now);
 /* What of its window may be in ports. */

@@ -98,7 +98,7 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 	cn_flight_received(&op->source.flight, cn_node_window(t->transport->node));
 	cn_op_unexpected_received(op, k);
 	if ((flags & CN_FLAG_ROOM) != 0) {
-		t->nodes[k].has_room = op->seq + 1;
+		t->nodes[k].room_for = op->seq + 1;
 	}
 	/* Data may go back; and while there is any to send to anyone, acknowledgements would only
 	 * be in its way: those of the last round all come at once. A node whose data waited here

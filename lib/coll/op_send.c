@@ -204,7 +204,7 @@ static bool may_send(struct cn_op *op, uint32_t k, uint32_t i, uint64_t n)
 	    (releases_link(op, a) && op->source.flight.unacked > release_limit(op))) {
 		return false;
 	}
-	if (cn_peer_in_flight(peer) >= op->pair_window && !cn_op_port_has_room(op, k)) {
+	if (cn_peer_in_flight(peer) >= op->pair_window && !cn_op_peer_port_has_room(op, k)) {
 		/* by frames that an operation before left behind, perhaps */
 		cn_peer_request_ack(peer);
 		return false;
@@ -255,7 +255,8 @@ static bool requests_ack(struct cn_op *op, uint32_t i, bool clock, bool room)
 		return true;
 	}
 	/* What the port has room for needs no window towards its node. */
-	room = room && (op->streams[a->peer].send == CN_NONE || cn_op_port_has_room(op, a->peer));
+	room = room &&
+	       (op->streams[a->peer].send == CN_NONE || cn_op_peer_port_has_room(op, a->peer));
 	return last_before_release(op, a, c) || (!room && clocks_pair(op, peer));
 }
 
@@ -294,13 +295,13 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	}
 	out->peer = op->team->nodes[k].peer;
 	out->type = CN_TYPE_COLL;
-	out->flags = op->has_room && runs_alone(op) ? CN_FLAG_ROOM : 0;
+	out->flags = op->own_port_has_room && runs_alone(op) ? CN_FLAG_ROOM : 0;
 	out->len = (uint16_t)n;
 	out->stream = cn_stream(op->seq, cn_op_signature(op));
 	out->payload = cn_op_frame_data(op, i, n);
 	out->token = &op->source;
 	cn_unexpected_limit_sent(&op->team->nodes[k].unexpected, op->seq);
-	room = cn_op_port_has_room(op, k);
+	room = cn_op_peer_port_has_room(op, k);
 	s->begun = s->sent++ == 0 ? op->pulled : s->begun;
 	i = advance(op, s, n);
 	s->out.left -= n;

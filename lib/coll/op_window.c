@@ -271,7 +271,7 @@ void cn_op_window_start(struct cn_op *op)
 	const bool uneven = is_uneven(&op->args, op->algorithm);
 
 	op->before = uneven ? t->uneven : 0;
-	op->has_room = uneven && is_few(op) && t->transport->sources.n == 1;
+	op->own_port_has_room = uneven && is_few(op) && t->transport->sources.n == 1;
 	if (uneven) {
 		t->uneven = op->seq + 1;
 	}
@@ -283,9 +283,9 @@ void cn_op_window_start(struct cn_op *op)
  * one. If it has said so of the operation before only, it may have no room for all of this one:
  * then a frame from each of the others is what the port holds besides.
  */
-bool cn_op_port_has_room(const struct cn_op *op, uint32_t k)
+bool cn_op_peer_port_has_room(const struct cn_op *op, uint32_t k)
 {
-	const uint32_t last = op->team->nodes[k].has_room;
+	const uint32_t last = op->team->nodes[k].room_for;
 
 	return last != 0 &&
 	       (last == op->seq + 1 || (last == op->before && op->streams[k].sent == 0));

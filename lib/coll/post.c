@@ -217,7 +217,7 @@ static bool by_acks(const struct cn_op *op)
 
 	switch (op->algorithm->window_rule) {
 	case CN_WINDOW_EXCHANGE:
-		return !op->has_room &&
+		return !op->own_port_has_room &&
 		       (cn_op_is_vector(op->args.op) || !cn_op_is_exchange(op->args.op));
 	case CN_WINDOW_NONE:
 		return limited;

@@ -40,7 +40,8 @@ struct cn_team_node {
 	uint32_t answered; /* asks of the team until then; 0: nothing yet */
 	uint32_t called;   /* operations that all its ranks have called */
 	uint64_t late;	   /* its ranks that have called no more, by their place on the node */
-	uint32_t has_room; /* it said so (CN_FLAG_ROOM) of this operation, from 1; 0: of none */
+	uint32_t room_for; /* the last operation of which it said that its port has room
+			      (CN_FLAG_ROOM), from 1; 0: none */
 	struct cn_unexpected_limit unexpected;
 };
 

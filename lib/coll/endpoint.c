@@ -179,7 +179,7 @@ static void end_requests(struct cn_endpoint *ep, cn_time now, bool notify, int s
 			 const char *text)
 {
 	for (uint32_t i = 0; i < CN_EP_REQUESTS; i++) {
-		if (ep->sends[i].done != NULL) {
+		if (ep->sends[i].state != CN_SEND_FREE) {
 			cn_send_fail(&ep->sends[i], now, notify, status, text);
 		}
 	}
@@ -293,13 +293,13 @@ static void expire_requests(struct cn_endpoint *ep, cn_time now)
 		struct cn_send *out = &ep->sends[i];
 		struct cn_recv *in = &ep->recvs[i];
 
-		if (out->done != NULL && out->deadline <= now) {
+		if (out->state != CN_SEND_FREE && out->deadline <= now) {
 			cn_send_expire(out, now);
 		}
 		if (in->done != NULL && in->deadline <= now) {
 			cn_recv_expire(in, now);
 		}
-		if (out->done != NULL) {
+		if (out->state != CN_SEND_FREE) {
 			cn_ep_deadline(ep, out->deadline);
 		}
 		if (in->done != NULL) {

@@ -95,18 +95,39 @@ struct cn_ep_buffered {
 	struct cn_ep_fragment *more;
 };
 
+enum cn_send_state {
+	CN_SEND_FREE = 0,
+	CN_SEND_LOCAL,	 /* to an endpoint of this node: in its queue or `held`, or being copied */
+	CN_SEND_QUEUED,	 /* in its flow's queue; no frame of it went */
+	CN_SEND_BEGUN,	 /* likewise; its first frame went */
+	CN_SEND_SENT,	 /* likewise; its last frame went, and the flow is not confirmed */
+	CN_SEND_UNACKED, /* in no queue; frames that were not copied are not acknowledged */
+};
+
+/*
+ * FREE    -cn_local_wait()-> LOCAL
+ * FREE    -cn_send_enqueue()-> QUEUED
+ * QUEUED  -first_frame()-> BEGUN
+ * BEGUN   -send_frame()-> SENT       with the last frame, which may be the first; settle() follows
+ * SENT    -settle()-> UNACKED, FREE  it did not request a grant, or the flow is confirmed; FREE:
+ *                                    nothing of it is unacknowledged
+ * UNACKED -on_acked()-> FREE
+ * LOCAL   -cn_local_match()-> FREE   one that fits a frame; a longer one by finish()
+ * any     -cn_send_fail()-> FREE     LOCAL also by cn_ep_unexpected_drop()
+ *
+ * cn_send_end() frees each.
+ */
 struct cn_send {
 	struct cn_source source; /* the first member; token of its frames, unless they are copied */
 	struct cn_send *next;	 /* in its flow's queue, or free */
 	struct cn_endpoint *ep;
 	struct cn_flow *flow;
-	struct cn_done *done; /* NULL: the request is free */
+	enum cn_send_state state;
+	struct cn_done *done;
 	const uint8_t *data;
 	uint64_t bytes, offset; /* all, and those that were sent, or copied within this node */
 	uint32_t number;
-	bool begun, sent; /* the first frame went, the last did */
-	bool asked;	  /* the first frame requested a confirmation */
-	bool queued;	  /* it is in its flow's queue */
+	bool asked; /* from BEGUN on: its first frame requested a grant, to confirm the flow */
 	cn_time deadline;
 	struct cn_ep_message message; /* to an endpoint of this node */
 	uint8_t head[CN_EP_HEAD];

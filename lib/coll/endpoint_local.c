@@ -77,6 +77,7 @@ void cn_local_wait(struct cn_send *out, cn_time now)
 {
 	struct cn_endpoint *to = out->flow->ep;
 
+	out->state = CN_SEND_LOCAL;
 	out->message.flow = out->flow;
 	out->message.local = true;
 	cn_ep_unexpected_append(&to->unexpected, &out->message);

@@ -19,7 +19,6 @@ static struct cn_send *request(struct cn_endpoint *ep, struct cn_flow *f, const 
 	r->data = data;
 	r->bytes = bytes;
 	r->offset = 0;
-	r->begun = r->sent = r->queued = false;
 	r->deadline = deadline;
 	f->sends++;
 	cn_ep_deadline(ep, deadline);
@@ -115,8 +114,7 @@ int cn_endpoint_send(struct cn_endpoint *ep, cn_time now, const char *node, uint
 		return err->code;
 	}
 	cn_send_enqueue(f, request(ep, f, data, bytes, deadline, done));
-	if (!f->expecting) {
-		f->expecting = true;
+	if (f->sends == 1) {
 		cn_peer_expect(e->own.node, now, f->peer, 1);
 	}
 	cn_flow_activate(f);

@@ -20,8 +20,8 @@
 
 static bool could_send(const struct cn_flow *f)
 {
-	return f->first != NULL && !f->first->sent && f->credit > 0 && !f->closed_due &&
-	       !f->abort_due && !f->gone;
+	return f->first != NULL && f->first->state < CN_SEND_SENT && f->credit > 0 &&
+	       !f->closed_due && !f->abort_due && !f->gone;
 }
 
 static void enter(struct cn_flow *f)
@@ -63,7 +63,7 @@ void cn_flow_activate(struct cn_flow *f)
 
 void cn_send_enqueue(struct cn_flow *f, struct cn_send *r)
 {
-	r->queued = true;
+	r->state = CN_SEND_QUEUED;
 	r->next = NULL;
 	if (f->first != NULL) {
 		f->last->next = r;
@@ -78,9 +78,6 @@ static void dequeue(struct cn_send *r)
 	struct cn_flow *f = r->flow;
 	struct cn_send *before = NULL;
 
-	if (!r->queued) {
-		return;
-	}
 	if (f->first == r) {
 		f->first = r->next;
 	} else {
@@ -91,7 +88,6 @@ static void dequeue(struct cn_send *r)
 	if (f->last == r) {
 		f->last = before;
 	}
-	r->queued = false;
 }
 
 void cn_send_end(struct cn_send *r, int status, const char *text)
@@ -101,11 +97,10 @@ void cn_send_end(struct cn_send *r, int status, const char *text)
 	struct cn_done *done = r->done;
 
 	cn_flight_end(&r->source.flight, cn_node_window(cn_ep_node(ep->all)));
-	if (--f->sends == 0 && f->expecting) {
-		f->expecting = false;
+	if (--f->sends == 0 && f->peer != NULL) {
 		cn_peer_expect(cn_ep_node(ep->all), 0, f->peer, -1);
 	}
-	r->done = NULL;
+	r->state = CN_SEND_FREE;
 	r->next = ep->free_send;
 	ep->free_send = r;
 	done->fn(done, status, text);
@@ -116,10 +111,11 @@ static void settle(struct cn_flow *f)
 {
 	struct cn_send *r = f->first;
 
-	if (r == NULL || !r->sent || (r->asked && !f->confirmed)) {
+	if (r == NULL || r->state != CN_SEND_SENT || (r->asked && !f->confirmed)) {
 		return;
 	}
 	dequeue(r);
+	r->state = CN_SEND_UNACKED;
 	if (r->source.flight.unacked == 0) {
 		cn_send_end(r, COLLNET_OK, "");
 	}
@@ -130,7 +126,7 @@ static void on_acked(struct cn_source *source)
 	struct cn_send *r = (struct cn_send *)source;
 
 	/* Of a peer that is gone everything is given back, but nothing has arrived. */
-	if (r->done != NULL && r->sent && !r->queued && source->flight.unacked == 0 &&
+	if (r->state == CN_SEND_UNACKED && source->flight.unacked == 0 &&
 	    cn_peer_alive(r->flow->peer)) {
 		cn_send_end(r, COLLNET_OK, "");
 	}
@@ -176,7 +172,8 @@ static bool first_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx)
 	if (f->credit > CN_EP_CREDIT) {
 		f->credit = CN_EP_CREDIT;
 	}
-	r->begun = f->known = true;
+	r->state = CN_SEND_BEGUN;
+	f->known = true;
 	r->asked = !f->confirmed;
 	r->number = f->numbers.next++;
 	keep_close(f);
@@ -244,7 +241,7 @@ static void send_frame(struct cn_flow *f, struct cn_tx *tx)
 	tx->peer = f->peer;
 	tx->type = CN_TYPE_MESSAGE;
 	tx->stream = (uint32_t)f->remote << 16 | f->local;
-	tx->owned = r->begun ? further_frame(f, r, tx) : first_frame(f, r, tx);
+	tx->owned = r->state == CN_SEND_BEGUN ? further_frame(f, r, tx) : first_frame(f, r, tx);
 	f->credit--;
 	f->since++;
 	token = tx->owned ? &s->copied : &r->source;
@@ -259,7 +256,7 @@ static void send_frame(struct cn_flow *f, struct cn_tx *tx)
 		if (r->source.flight.unacked > 0) {
 			tx->flags |= CN_FLAG_ACKREQ;
 		}
-		r->sent = true;
+		r->state = CN_SEND_SENT;
 		settle(f);
 	}
 	cn_flow_activate(f);
@@ -324,7 +321,7 @@ void cn_flow_grant(struct cn_flow *f, uint32_t frames, uint32_t number)
 	if (f->numbers.next - 1 - number >= f->numbers.next - 1 - f->abort) {
 		/* It was granted before the other end knew that the message was cut off. */
 		most = f->since < CN_EP_CREDIT ? CN_EP_CREDIT - f->since : 0;
-	} else if (r != NULL && r->begun && !r->sent && r->number == number) {
+	} else if (r != NULL && r->state == CN_SEND_BEGUN && r->number == number) {
 		most += cn_ep_frames(f->ep->all, r->bytes - r->offset);
 	}
 	f->credit = (uint32_t)(credit < most ? credit : most);
@@ -405,7 +402,7 @@ void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full)
 	for (uint32_t i = 0; i < CN_EP_REQUESTS; i++) {
 		struct cn_send *r = &ep->sends[i];
 
-		if (r->done != NULL && r->flow == f && r->begun && r->number == number) {
+		if (r->state >= CN_SEND_BEGUN && r->flow == f && r->number == number) {
 			cn_send_fail(r, now, false, err.code, err.text);
 			return;
 		}
@@ -439,7 +436,7 @@ static void take_back(struct cn_send *r, cn_time now, bool notify)
 		cn_node_abandon(cn_ep_node(f->ep->all), &r->source);
 		f->credit += (uint32_t)unacked; /* they may never be counted over there */
 	}
-	if (!notify || (r->sent && unacked == 0)) {
+	if (!notify || (r->state >= CN_SEND_SENT && unacked == 0)) {
 		return;
 	}
 	if ((int32_t)(r->number - f->abort) > 0) {
@@ -467,8 +464,10 @@ void cn_send_fail(struct cn_send *r, cn_time now, bool notify, int status, const
 		cn_send_end(r, status, text);
 		return;
 	}
-	dequeue(r);
-	if (r->begun) {
+	if (r->state != CN_SEND_UNACKED) {
+		dequeue(r);
+	}
+	if (r->state >= CN_SEND_BEGUN) {
 		note_failed(&f->numbers, r->number);
 		take_back(r, now, notify);
 	}
@@ -483,7 +482,7 @@ void cn_send_fail_flow(struct cn_flow *f, cn_time now, bool notify, int status, 
 	for (uint32_t i = 0; i < CN_EP_REQUESTS && f->sends > 0; i++) {
 		struct cn_send *r = &ep->sends[i];
 
-		if (r->done != NULL && r->flow == f && !r->queued && f->peer != NULL) {
+		if (r->state == CN_SEND_UNACKED && r->flow == f) {
 			cn_send_fail(r, now, notify, status, text);
 		}
 	}
@@ -502,8 +501,9 @@ static const char *phase(const struct cn_send *r)
 	if (f->peer == NULL && f->from == NULL) {
 		return "nobody there received it";
 	}
-	if (r->sent) {
-		return r->queued ? "the node did not answer" : "the last were not acknowledged";
+	if (r->state >= CN_SEND_SENT) {
+		return r->state == CN_SEND_SENT ? "the node did not answer"
+						: "the last were not acknowledged";
 	}
 	if (f->peer == NULL || f->first != r) {
 		return "it waited for those before it";

@@ -39,6 +39,35 @@ struct cn_ep_numbers {
 	uint32_t failed_from, failed; /* the last ones in a row that failed here */
 };
 
+/*
+ * open       -make_gone()-> gone               the peer is down, or the other endpoint closed
+ * open       -forget()-> freed                 it is idle, and makes room for another
+ * open, gone -cn_flow_close()-> freed          the endpoint closes; no CLOSED is due, or it is sent
+ * open       -cn_flow_close()-> closed         CLOSED found no buffer; `ep` is NULL
+ * gone       -cn_flow_settle_gone()-> freed    no complete message of it waits any more
+ * closed     -cn_flow_retry_all()-> freed      CLOSED is sent
+ * closed     -take_over_closed()-> freed       a new flow between the same endpoints sends it
+ * closed     -cn_endpoints_peer_down()-> freed
+ *
+ * Only an open flow is in the hash table. A flow within the node is open until it is freed, and has
+ * of the flags `coming` alone.
+ *
+ * retry:      cn_flow_retry(), cn_flow_close() and take_over_closed() set it; cn_flow_retry_all()
+ *             clears it once nothing is due any more, and so does detach().
+ * closed_due: take_over_closed() sets it, of a new flow: no message, grant or ABORT goes before.
+ *             cn_flow_retry_all() clears it, or make_gone(). `retry` is set, too.
+ * known:      first_frame() sets it, of sending or receiving, or take_over_closed(). Without it no
+ *             CLOSED is due.
+ * abort_due:  take_back() sets it; cn_flow_send_abort() clears it, or flow_down(). No message goes
+ *             before. on_closed() leaves a flow open that has ABORT or CLOSED to send.
+ * confirmed:  cn_flow_confirmed() sets it; cn_flow_refused() and on_closed() clear it.
+ * answer:     first_frame() sets it; cn_flow_credit() clears it by a grant, or on_closed() or
+ *             flow_down().
+ * coming:     first_frame() sets it, and one of `into` and `buffered`; or cn_local_match(), with
+ *             `into` and `from`. `into` is NULL once its receive has failed. finish() and
+ *             cn_flow_discard() clear all of it, or, of this node, stop().
+ * awaiting:   as of update_expect(): `coming`, with `into` set and bytes missing.
+ */
 struct cn_flow {
 	struct cn_flow *hash_next;   /* NULL too when it is gone */
 	struct cn_flow *next, *prev; /* of the endpoint */
@@ -54,8 +83,7 @@ struct cn_flow {
 	bool closed_due; /* CLOSED of the endpoint that had its number before is to be sent,
 			    before all that is sent for this one */
 	bool retry;	 /* in the list of flows with a control message to send */
-	bool expecting;	 /* cn_peer_expect() for its sends is in force */
-	bool awaiting;	 /* likewise for the message that is being received */
+	bool awaiting;	 /* cn_peer_expect() for the message that is being received is in force */
 
 	/* sending */
 	struct cn_send *first, *last;
@@ -66,8 +94,9 @@ struct cn_flow {
 	uint32_t abort; /* number of the last one cut off; to be sent, if abort_due */
 	uint32_t since; /* frames sent since then */
 	bool abort_due;
-	bool confirmed;
-	uint32_t sends; /* requests that are not complete */
+	bool confirmed; /* the other endpoint is there */
+	uint32_t
+		sends; /* requests that are not complete: cn_peer_expect() is in force while some */
 
 	/* receiving */
 	uint32_t avail;			 /* frames that the sender may send, as far as we know */

@@ -155,7 +155,6 @@ void endpoint_assert_clean(struct endpoint_fixture *w)
 				assert_int_equal(f->sends, 0);
 				assert_int_equal(f->pooled, 0);
 				assert_false(f->coming);
-				assert_false(f->expecting);
 				assert_false(f->awaiting);
 				flows++;
 			}

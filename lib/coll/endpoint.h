@@ -16,7 +16,7 @@
  *
  * On the wire. A message is one or more frames of type MESSAGE, stream = to << 16 | from. The
  * first has FIRST and begins with a head of 16 bytes: length of the whole message (32 bits; the
- * highest one, CN_EP_ASK, wants a grant as an answer), its number in the flow (32 bits), and the
+ * highest one, CN_EP_GRANTREQ, requests a grant), its number in the flow (32 bits), and the
  * owner of the sending endpoint (64 bits). A message to an endpoint of another owner is answered as
  * one to an endpoint that is not open. The last has LAST. Between endpoints also go control
  * messages of 9 bytes: kind (8), to (16), from (16), value (32); see enum cn_ep_control. A grant
@@ -68,7 +68,7 @@
 #define CN_EP_SHARES	  4u	/* one of them is what an owner may have of the flows */
 #define CN_EP_BUCKETS	  1024u /* of their hash table, a power of two */
 #define CN_EP_HEAD	  16u	/* bytes before the user's in a first frame */
-#define CN_EP_ASK	  0x80000000u
+#define CN_EP_GRANTREQ	  0x80000000u
 #define CN_EP_COPIED	  4u  /* messages of up to so many frames are copied, larger ones are not */
 #define CN_EP_FORGOTTEN	  16u /* flows of an endpoint that made room, and are remembered */
 #define CN_EP_RETRY	  CN_MS /* after a control message found no buffer */
@@ -127,7 +127,7 @@ struct cn_send {
 	const uint8_t *data;
 	uint64_t bytes, offset; /* all, and those that were sent, or copied within this node */
 	uint32_t number;
-	bool asked; /* from BEGUN on: its first frame requested a grant, to confirm the flow */
+	bool grantreq; /* from BEGUN on: its first frame requested a grant, to confirm the flow */
 	cn_time deadline;
 	struct cn_ep_message message; /* to an endpoint of this node */
 	uint8_t head[CN_EP_HEAD];
@@ -310,7 +310,7 @@ void cn_flow_lost(struct cn_flow *f);
 struct cn_ep_head {
 	uint32_t bytes, number;
 	uint64_t owner;
-	bool ask; /* a grant is wanted as an answer */
+	bool grantreq; /* a grant is requested */
 };
 bool cn_ep_head(const struct cn_rx *rx, struct cn_ep_head *head); /* false: not a sound one */
 

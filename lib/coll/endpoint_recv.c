@@ -135,7 +135,7 @@ void cn_flow_credit(struct cn_flow *f, cn_time now)
 	target = rest + CN_EP_CREDIT - (f->pooled < CN_EP_CREDIT ? f->pooled : CN_EP_CREDIT);
 	more = target > f->avail ? target - f->avail : 0;
 	/* Not each frame by itself. (When the rest of a message lacks credits, it lacks many.) */
-	if (!f->answer && more < CN_EP_CREDIT / 2) {
+	if (!f->grant_due && more < CN_EP_CREDIT / 2) {
 		return;
 	}
 	if (f->closed_due || !cn_flow_control_grant(f, more)) {
@@ -143,7 +143,7 @@ void cn_flow_credit(struct cn_flow *f, cn_time now)
 		return;
 	}
 	f->avail += more;
-	f->answer = false;
+	f->grant_due = false;
 }
 
 /* As long as a receive waits for the rest of a message, its sender had better be there. */
@@ -212,8 +212,8 @@ bool cn_ep_head(const struct cn_rx *rx, struct cn_ep_head *head)
 		return false;
 	}
 	head->bytes = cn_get32(&c);
-	head->ask = (head->bytes & CN_EP_ASK) != 0;
-	head->bytes &= ~CN_EP_ASK;
+	head->grantreq = (head->bytes & CN_EP_GRANTREQ) != 0;
+	head->bytes &= ~CN_EP_GRANTREQ;
 	head->number = cn_get32(&c);
 	head->owner = cn_get64(&c);
 	return head->bytes <= COLLNET_MESSAGE_MAX && rx->len - CN_EP_HEAD <= head->bytes;
@@ -261,7 +261,7 @@ static bool first_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx,
 	f->in_number = head->number;
 	f->bytes = head->bytes;
 	f->left = head->bytes - n;
-	f->answer |= head->ask;
+	f->grant_due |= head->grantreq;
 	return true;
 }
 

@@ -111,7 +111,7 @@ static void settle(struct cn_flow *f)
 {
 	struct cn_send *r = f->first;
 
-	if (r == NULL || r->state != CN_SEND_SENT || (r->asked && !f->confirmed)) {
+	if (r == NULL || r->state != CN_SEND_SENT || (r->grantreq && !f->confirmed)) {
 		return;
 	}
 	dequeue(r);
@@ -174,10 +174,10 @@ static bool first_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx)
 	}
 	r->state = CN_SEND_BEGUN;
 	f->known = true;
-	r->asked = !f->confirmed;
+	r->grantreq = !f->confirmed;
 	r->number = f->numbers.next++;
 	keep_close(f);
-	cn_put32(&c, (uint32_t)r->bytes | (f->confirmed ? 0 : CN_EP_ASK));
+	cn_put32(&c, (uint32_t)r->bytes | (f->confirmed ? 0 : CN_EP_GRANTREQ));
 	cn_put32(&c, r->number);
 	cn_put64(&c, r->ep->owner);
 	tx->flags = CN_FLAG_FIRST;

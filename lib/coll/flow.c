@@ -112,7 +112,7 @@ void cn_flow_settle_gone(struct cn_flow *f)
  * sent again, which the receiver's bound allows for. */
 static bool forget(struct cn_flow *f)
 {
-	if (f->sends > 0 || f->waiting > 0 || f->coming || f->retry || f->answer ||
+	if (f->sends > 0 || f->waiting > 0 || f->coming || f->retry || f->grant_due ||
 	    f->credit <= CN_EP_CREDIT / 2) {
 		return false;
 	}
@@ -339,7 +339,7 @@ static void on_closed(struct cn_flow *f, cn_time now)
 	/* It may be open again, and have the beginning of a message. */
 	cn_send_fail_flow(f, now, true, err.code, err.text);
 	cn_flow_discard(f, now);
-	f->confirmed = f->answer = false;
+	f->confirmed = f->grant_due = false;
 	f->credit = f->avail = CN_EP_CREDIT;
 	if (!f->abort_due && !f->closed_due) {
 		make_gone(f);
@@ -409,7 +409,7 @@ static void flow_down(struct cn_flow *f, cn_time now)
 		f->name, f->remote);
 	cn_send_fail_flow(f, now, false, err.code, err.text);
 	cn_flow_lost(f);
-	f->abort_due = f->answer = false;
+	f->abort_due = f->grant_due = false;
 	make_gone(f);
 }
 

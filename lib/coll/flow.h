@@ -61,7 +61,7 @@ struct cn_ep_numbers {
  * abort_due:  take_back() sets it; cn_flow_send_abort() clears it, or flow_down(). No message goes
  *             before. on_closed() leaves a flow open that has ABORT or CLOSED to send.
  * confirmed:  cn_flow_confirmed() sets it; cn_flow_refused() and on_closed() clear it.
- * answer:     first_frame() sets it; cn_flow_credit() clears it by a grant, or on_closed() or
+ * grant_due:  first_frame() sets it; cn_flow_credit() clears it by a grant, or on_closed() or
  *             flow_down().
  * coming:     first_frame() sets it, and one of `into` and `buffered`; or cn_local_match(), with
  *             `into` and `from`. `into` is NULL once its receive has failed. finish() and
@@ -105,7 +105,7 @@ struct cn_flow {
 	uint32_t in_number;		 /* of the message that is coming */
 	uint32_t bytes, left;		 /* of it, all and still to come */
 	bool coming;			 /* a first frame came, the last did not */
-	bool answer;			 /* the sender wants to know that we are there */
+	bool grant_due;			 /* the sender has requested a grant, however small */
 	struct cn_recv *into;		 /* receives it, or */
 	struct cn_ep_buffered *buffered; /* keeps it, or (both NULL) it is discarded */
 	struct cn_ep_fragment **tail;	 /* where the next fragment of `buffered` goes */

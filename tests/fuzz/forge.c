@@ -273,7 +273,7 @@ static void message(struct forge *f, bool first)
 	left = w && w->coming ? w->left : bytes;
 	if (first) {
 		f->wire.flags |= CN_FLAG_FIRST;
-		cn_put32(&f->out, bytes | (f->c & 1 ? CN_EP_ASK : 0));
+		cn_put32(&f->out, bytes | (f->c & 1 ? CN_EP_GRANTREQ : 0));
 		cn_put32(&f->out, w ? w->in_number + 1 : f->c);
 		cn_put64(&f->out, f->owner + (f->c & 2) / 2);
 		left = bytes;

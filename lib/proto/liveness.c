@@ -118,9 +118,8 @@ void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta
 				p->live.probe_at = now;
 			}
 			p->tlp = (struct cn_tlp){ .at = CN_NEVER };
-			if (n->nexpecting++ == 0) {
-				cn_heap_set(&n->timers, &n->idle.timer, now + cn_node_pto(n));
-			}
+			n->nexpecting++;
+			cn_tlp_await_idle(n, now + cn_node_pto(n));
 		}
 	} else if (p->live.expecting > 0 && --p->live.expecting == 0) {
 		if (!p->live.contested && heard_since(&p->live)) {

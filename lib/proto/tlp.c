@@ -20,6 +20,13 @@ void cn_tlp_note_data(struct cn_node *n)
 	n->idle.last_data = n->now;
 }
 
+void cn_tlp_await_idle(struct cn_node *n, cn_time at)
+{
+	if (n->idle.timer.at == CN_NEVER) {
+		cn_heap_set(&n->timers, &n->idle.timer, at);
+	}
+}
+
 void cn_tlp_expire(struct cn_peer *p)
 {
 	struct cn_node *n = p->node;
@@ -31,6 +38,7 @@ void cn_tlp_expire(struct cn_peer *p)
 	if (last + pto > n->now) {
 		p->tlp.at = CN_NEVER; /* until the node is idle again */
 		p->tlp.wait = 0;
+		cn_tlp_await_idle(n, last + pto);
 		return;
 	}
 	if (p->tlp.wait < least || last + least > n->now) {
@@ -60,6 +68,6 @@ void cn_tlp_idle_timeout(struct cn_node *n)
 			cn_peer_reschedule(p);
 		}
 	}
-	since = since > n->now ? since : n->now + cn_node_pto(n);
-	cn_heap_set(&n->timers, &n->idle.timer, n->nexpecting > 0 ? since : CN_NEVER);
+	cn_heap_set(&n->timers, &n->idle.timer,
+		    n->nexpecting > 0 && since > n->now ? since : CN_NEVER);
 }

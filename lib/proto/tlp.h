@@ -24,7 +24,7 @@ struct cn_tlp {
 
 /* Per node: how long no data has come from anyone. */
 struct cn_idle {
-	struct cn_timer timer; /* set while a peer is waited for */
+	struct cn_timer timer; /* set while a peer is waited for that has no timer of its own */
 	cn_time last_data;     /* when the last reliable frame was accepted */
 	cn_time interval;      /* mean time between two of them, idle times not counted */
 };
@@ -34,5 +34,8 @@ cn_time cn_node_pto(const struct cn_node *n);
 void cn_tlp_note_data(struct cn_node *n);    /* a reliable frame was accepted */
 void cn_tlp_expire(struct cn_peer *p);	     /* tlp.at has come */
 void cn_tlp_idle_timeout(struct cn_node *n); /* the timer of struct cn_idle has expired */
+/* A peer without a timer is waited for: the node may be idle then, unless it is to be seen before.
+ */
+void cn_tlp_await_idle(struct cn_node *n, cn_time at);
 
 #endif

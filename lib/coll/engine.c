@@ -211,7 +211,7 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 	e->topology = cn_topo_hash(c->topo);
 	e->deadline = CN_NEVER;
 	e->teams = calloc(c->max_teams, sizeof(struct cn_team *));
-	if (e->teams == NULL) {
+	if (e->teams == NULL || cn_heap_init(&e->waiting, CN_TRANSPORTS_MAX) != COLLNET_OK) {
 		cn_engine_free(e);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the engine");
 	}
@@ -268,6 +268,7 @@ void cn_engine_free(struct cn_engine *e)
 		}
 	}
 	cn_transport_fini(&e->own);
+	cn_heap_fini(&e->waiting);
 	free(e->teams);
 	free(e);
 }
@@ -312,6 +313,7 @@ void cn_engine_abandon_longer(struct cn_engine *e, uint32_t mtu)
 {
 	for (struct cn_transport *x = &e->own; x != NULL; x = x->next) {
 		cn_node_abandon_longer(x->node, mtu);
+		cn_transport_activate(x);
 	}
 }
 
@@ -393,7 +395,7 @@ bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out)
 	    (e->crowded_out && cn_transport_request_acks(e) && output_in_turn(e, now, out))) {
 		return true;
 	}
-	cn_transport_rest(e);
+	cn_transport_rest(e, now);
 	return false;
 }
 
@@ -403,6 +405,9 @@ bool cn_engine_drain(struct cn_engine *e)
 
 	for (struct cn_transport *x = &e->own; x != NULL; x = x->next) {
 		drained = cn_node_drain(x->node) && drained;
+		if (!cn_node_is_quiet(x->node)) {
+			cn_transport_activate(x);
+		}
 	}
 	return drained;
 }
@@ -427,7 +432,7 @@ static cn_time own_deadline(const struct cn_engine *of)
 
 cn_time cn_engine_deadline(const struct cn_engine *e)
 {
-	cn_time at = own_deadline(e);
+	cn_time at = cn_min_time(own_deadline(e), cn_transport_wake_at(e));
 
 	for (const struct cn_transport *x = &e->own; x != NULL; x = x->next_active) {
 		at = cn_min_time(at, cn_transport_deadline(x));
@@ -442,6 +447,7 @@ bool cn_engine_has_copies(const struct cn_engine *e)
 
 void cn_engine_expire(struct cn_engine *e, cn_time now)
 {
+	cn_transport_wake(e, now);
 	for (struct cn_transport *x = &e->own, *next; x != NULL; x = next) {
 		next = x->next_active;
 		cn_transport_expire(x, now);

@@ -29,6 +29,7 @@ struct cn_engine {
 	struct cn_engine_config config;
 	struct cn_transport own; /* the node's own, and the list of all */
 	struct cn_transport *ports[CN_TRANSPORTS_MAX];
+	struct cn_heap waiting; /* transports that are not active, by what they wait for at most */
 	uint8_t generations[CN_TRANSPORTS_MAX]; /* so that an old frame finds nobody */
 	uint32_t last_port;			/* place of the last one that was given */
 	struct cn_transport *turn;		/* the one that sends; NULL: the first */

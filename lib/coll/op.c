@@ -148,7 +148,7 @@ static void finish(struct cn_op *op, int status, const char *text)
 	op->nposts = 0;
 	op->copy_first = CN_NONE;
 	cn_op_put_idle(op);
-	cn_engine_touch(t->engine);
+	cn_team_touch(t);
 	for (uint32_t i = 0; i < n; i++) {
 		struct cn_done *d = op->posts[i].done;
 
@@ -207,7 +207,7 @@ void cn_op_queue_copy(struct cn_op *op, uint32_t i)
 	op->progress[i].next = CN_NONE;
 	if (op->copy_first == CN_NONE) {
 		op->copy_first = i;
-		cn_engine_touch(op->team->engine); /* there is work without a frame */
+		cn_team_touch(op->team); /* there is work without a frame */
 	} else {
 		op->progress[op->copy_last].next = i;
 	}

@@ -124,7 +124,7 @@ void cn_op_expire(struct cn_op *op, cn_time now)
 		op->ending = false;
 		cn_op_run_copies(op);
 		cn_op_try_finish(op);
-		cn_engine_touch(t->engine);
+		cn_team_touch(t);
 	}
 	if (op->opens_at <= now) {
 		op->opens_at = CN_NEVER; /* its next frame is asked for now */

@@ -416,6 +416,7 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 	bool sent = false;
 
 	cn_op_window_update(op, now);
+	op->source.window_closed = false;
 	if (cn_window_open(w, runs_alone(op) ? &op->source.flight : NULL, op->window)) {
 		switch (op->sched.order) {
 		case CN_ORDER_INTERLEAVED:
@@ -429,6 +430,7 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 			break;
 		}
 	} else {
+		op->source.window_closed = op->ntargets > 0;
 		if (op->source.adaptive != NULL) {
 			cn_adaptive_window_closed(op->source.adaptive);
 		}
@@ -437,13 +439,13 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 	if (sent || op->ntargets == 0) {
 		op->opens_at = CN_NEVER;
 	} else if (op->opens_at != CN_NEVER) {
-		cn_engine_touch(op->team->engine);
+		cn_team_touch(op->team);
 	}
 	if (!sent && op->remaining == op->held && !op->ending_tried) {
 		/* Not here: frames pulled before this call may still be in the poller, pointing
 		 * into buffers that the caller may change once it is notified. */
 		op->ending = op->ending_tried = true;
-		cn_engine_touch(op->team->engine);
+		cn_team_touch(op->team);
 	}
 	return sent;
 }

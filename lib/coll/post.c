@@ -447,7 +447,7 @@ static int post(struct cn_member *m, cn_time now, const struct call *c, struct c
 	}
 	op->nposts++;
 	m->posted++;
-	cn_engine_touch(t->engine);
+	cn_team_touch(t);
 	for (uint32_t k = 0; k < t->layout.nnodes && t->state == CN_TEAM_READY; k++) {
 		cn_op_check_left(t, k);
 	}

@@ -18,7 +18,8 @@ struct cn_source {
 	void (*acked)(struct cn_source *s);
 	struct cn_flight flight;	     /* its frames in flight, for the global window */
 	struct cn_adaptive_window *adaptive; /* what limits them; NULL: a window that is fixed */
-	struct cn_source *next, *prev;	     /* the ring; NULL: not active */
+	bool window_closed;	       /* when it was asked last, and it had a frame perhaps */
+	struct cn_source *next, *prev; /* the ring; NULL: not active */
 };
 
 struct cn_source_ring {

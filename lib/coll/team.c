@@ -100,6 +100,12 @@ void cn_team_free(struct cn_team *t, cn_time now)
 	cn_engine_touch(e);
 }
 
+void cn_team_touch(struct cn_team *t)
+{
+	cn_transport_activate(t->transport);
+	cn_engine_touch(t->engine);
+}
+
 struct cn_team *cn_team_by_id(struct cn_engine *e, uint32_t id)
 {
 	for (uint32_t i = 0; i < e->places; i++) {
@@ -156,7 +162,7 @@ static void orphans(const struct cn_team *parent, uint32_t dead)
 		if (t != NULL && t->state == CN_TEAM_FORMING && t->wireup.derived &&
 		    t->parent == parent->id && t->division == NULL) {
 			orphan(t, parent, dead);
-			cn_engine_touch(t->engine);
+			cn_team_touch(t);
 		}
 	}
 }
@@ -247,7 +253,7 @@ int cn_team_add_member(struct cn_team *t, cn_time now, uint32_t rank, cn_time de
 	m->next = *at;
 	*at = m;
 	t->nlocal++;
-	cn_engine_touch(t->engine);
+	cn_team_touch(t);
 	*out = m;
 	return COLLNET_OK;
 }
@@ -479,7 +485,7 @@ void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, .
 	cn_wireup_remove(t, false);
 	t->wireup.wake_at = CN_NEVER;
 	orphans(t, NO_RANK);
-	cn_engine_touch(t->engine);
+	cn_team_touch(t);
 }
 
 /* The team that it is made of has failed. True: and so has it. */

@@ -151,6 +151,8 @@ uint32_t cn_team_node_of(const struct cn_team *t, const struct cn_peer *p);
 /* A line of the log about its job, unless there were too many of its owner. (job_log.c) */
 void cn_job_log(const struct cn_team *t, enum collnet_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* A deadline of it was added or removed, or something that it waits for has come. */
+void cn_team_touch(struct cn_team *t);
 /* Ends all its work with the status and, where notify is true, notifies the other nodes. */
 void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -304,7 +304,7 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 	t->state = CN_TEAM_READY;
 	t->wireup.wake_at = CN_NEVER;
 	cn_wireup_remove(t, false);
-	cn_engine_touch(t->engine);
+	cn_team_touch(t);
 	cn_job_log(t, COLLNET_LOG_INFO, "job %s: %u ranks on %u nodes are there", t->job, t->ranks,
 		   nodes);
 	for (struct cn_member *m = t->members, **at = t->local; m != NULL; m = m->next) {

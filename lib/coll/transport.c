@@ -9,8 +9,10 @@
 #include "coll/op.h"
 #include "proto/wire.h"
 
-/* A closing transport is looked at in this interval. */
-static const cn_time check_every = 2 * CN_MS;
+/* A closing transport is looked at in this interval, then in twice as long ones. */
+static const cn_time check_first = 2 * CN_MS, check_most = 100 * CN_MS;
+/* A transport that waits takes part in polls for so long: what it waits for comes soon, mostly. */
+static const cn_time rest_after = 500 * CN_US;
 /* How long it waits for others, in times of what they may be silent. */
 #define LINGER 4u
 #define PLACE  (CN_TRANSPORTS_MAX - 1) /* bits of a port */
@@ -92,7 +94,7 @@ bool cn_transport_request_acks(struct cn_engine *e)
 	bool any = !cn_node_is_acked_soon(own, NULL) && cn_node_request_acks(own, NULL);
 
 	for (int request = 0; request < 2; request++) {
-		for (struct cn_transport *x = e->own.next_active; x != NULL; x = x->next_active) {
+		for (struct cn_transport *x = e->own.next; x != NULL; x = x->next) {
 			const struct cn_source *s = x->sources.current;
 
 			for (uint32_t n = x->sources.n; n > 0; n--, s = s->next) {
@@ -101,8 +103,11 @@ bool cn_transport_request_acks(struct cn_engine *e)
 				if (f->unacked == 0 || (!f->by_acks && f->in_flight == 0)) {
 					continue; /* no acknowledgement opens a window */
 				}
-				if (request != 0) {
-					any |= cn_node_request_acks(x->node, s);
+				if (request != 0 && cn_node_request_acks(x->node, s)) {
+					cn_transport_activate(x);
+					any = true;
+				} else if (request != 0) {
+					continue;
 				} else if (cn_node_is_acked_soon(x->node, s)) {
 					return any;
 				}
@@ -110,6 +115,15 @@ bool cn_transport_request_acks(struct cn_engine *e)
 		}
 	}
 	return any;
+}
+
+/* A closing transport may be finished. */
+static void look_soon(struct cn_transport *x, cn_time now)
+{
+	if (x->close_at != CN_NEVER) {
+		x->check_every = check_first;
+		x->check_at = now + check_first;
+	}
 }
 
 static bool on_control(struct cn_transport *x, cn_time now, struct cn_peer *p,
@@ -121,6 +135,7 @@ static bool on_control(struct cn_transport *x, cn_time now, struct cn_peer *p,
 		}
 	} else if (rx->payload[0] == CN_CONTROL_END) {
 		x->ended[cn_peer_index(p)] = true;
+		look_soon(x, now);
 		if (x->team != NULL) {
 			cn_control_team_ended(x->team, now, p);
 		}
@@ -204,6 +219,7 @@ static int init(struct cn_transport *x, struct cn_engine *e, const struct cn_nod
 	x->port = c->port;
 	x->active = x == &e->own;
 	x->check_at = x->close_at = CN_NEVER;
+	x->timer = (struct cn_timer){ .at = CN_NEVER, .owner = x };
 	r = cn_node_new(c, ops, x, &x->node, err);
 	if (r == COLLNET_OK) {
 		x->ended = calloc(c->max_peers, sizeof(*x->ended));
@@ -234,6 +250,7 @@ void cn_transport_activate(struct cn_transport *x)
 {
 	struct cn_transport *own = &x->engine->own;
 
+	x->stirred = true;
 	if (x->active) {
 		return;
 	}
@@ -244,6 +261,8 @@ void cn_transport_activate(struct cn_transport *x)
 		x->next_active->prev_active = x;
 	}
 	own->next_active = x;
+	cn_heap_set(&x->engine->waiting, &x->timer, CN_NEVER);
+	cn_engine_touch(x->engine); /* its team's deadline counts again */
 }
 
 static void deactivate(struct cn_transport *x)
@@ -261,17 +280,69 @@ static void deactivate(struct cn_transport *x)
 	}
 }
 
-void cn_transport_rest(struct cn_engine *e)
+/* Whether a frame that it has could go later because others' frames are acknowledged. */
+static bool waits_for_window(const struct cn_transport *x)
+{
+	const struct cn_source *s = x->sources.current;
+
+	for (uint32_t n = x->sources.n; n > 0; n--, s = s->next) {
+		if (s->window_closed) {
+			return true;
+		}
+	}
+	return false;
+}
+
+void cn_transport_rest(struct cn_engine *e, cn_time now)
 {
 	struct cn_transport *next;
 
 	for (struct cn_transport *x = e->own.next_active; x != NULL; x = next) {
+		cn_time at;
+
 		next = x->next_active;
-		if (x->sources.n == 0 && x->pending.n == 0 &&
-		    (x->team == NULL ||
-		     (x->team->nbusy == 0 && x->team->state != CN_TEAM_FORMING)) &&
-		    cn_transport_deadline(x) == CN_NEVER) {
+		if (x->stirred) {
+			x->stirred = false;
+			x->rest_at = now + rest_after;
+		}
+		if ((x->rest_at > now && x->sources.n > 0) || x->pending.n > 0 ||
+		    waits_for_window(x) || !cn_node_is_quiet(x->node)) {
+			continue;
+		}
+		x->team_at = x->team != NULL ? cn_team_deadline(x->team) : CN_NEVER;
+		at = cn_min_time(cn_transport_deadline(x), x->team_at);
+		if (at == CN_NEVER || (at > now && x->rest_at <= now)) {
 			deactivate(x);
+			cn_heap_set(&e->waiting, &x->timer, at);
+		}
+	}
+}
+
+cn_time cn_transport_wake_at(const struct cn_engine *e)
+{
+	return cn_heap_next(&e->waiting);
+}
+
+void cn_transport_wake(struct cn_engine *e, cn_time now)
+{
+	for (uint32_t bound = e->waiting.count; bound > 0 && cn_heap_next(&e->waiting) <= now;
+	     bound--) {
+		struct cn_transport *x = cn_heap_first(&e->waiting)->owner;
+		cn_time at;
+
+		if (x->check_at <= now || x->team_at <= now) {
+			cn_transport_activate(x);
+			continue;
+		}
+		cn_transport_expire(x, now);
+		at = cn_min_time(cn_transport_deadline(x), x->team_at);
+		if (x->active) {
+			continue;
+		}
+		if (cn_node_is_quiet(x->node) && at > now) {
+			cn_heap_set(&e->waiting, &x->timer, at);
+		} else {
+			cn_transport_activate(x);
 		}
 	}
 }
@@ -355,7 +426,7 @@ void cn_transport_close(struct cn_transport *x, cn_time now)
 	}
 	x->team = NULL;
 	x->close_at = now + LINGER * x->engine->config.node.dead_after;
-	x->check_at = now + check_every;
+	look_soon(x, now);
 }
 
 static bool finished(struct cn_transport *x)
@@ -374,6 +445,7 @@ static bool finished(struct cn_transport *x)
 static void end(struct cn_engine *e, struct cn_transport *x)
 {
 	deactivate(x);
+	cn_heap_set(&e->waiting, &x->timer, CN_NEVER);
 	x->prev->next = x->next;
 	if (x->next != NULL) {
 		x->next->prev = x->prev;
@@ -398,7 +470,8 @@ void cn_transport_reap(struct cn_engine *e, cn_time now, bool all)
 		if (x->check_at <= now && (x->close_at <= now || finished(x))) {
 			end(e, x);
 		} else if (x->check_at <= now) {
-			x->check_at = now + check_every;
+			x->check_at = now + x->check_every;
+			x->check_every = cn_min_time(2 * x->check_every, check_most);
 		}
 	}
 }

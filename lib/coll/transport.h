@@ -16,6 +16,7 @@
 #include "coll/pending.h"
 #include "coll/source.h"
 #include "proto/connect.h"
+#include "util/heap.h"
 
 struct cn_engine;
 struct cn_join;
@@ -31,11 +32,17 @@ struct cn_transport {
 	struct cn_pending_queue pending;
 	struct cn_transport *next, *prev; /* in the engine's list, which begins with the node's own
 					   */
-	/* In the list of those that may have something to do, likewise. */
+	/* In the list of those that may have something to do, likewise; else `timer` is in the
+	 * engine's heap `waiting`, with the time when they have, if any. */
 	struct cn_transport *next_active, *prev_active;
 	bool active;
+	bool stirred;	 /* something came since it was last asked */
+	cn_time rest_at; /* it waits from then on, if nothing comes */
+	struct cn_timer timer;
+	cn_time team_at;  /* while it is not active: its team's deadline */
 	uint16_t port;	  /* place in the engine's table (12 bits), and generation << 12 */
 	cn_time check_at; /* closing: when to look next whether it is finished */
+	cn_time check_every;
 	cn_time close_at; /* closing: when it ends in any case; CN_NEVER: it is not */
 	bool *ended;	  /* [max_peers] the peer has said END */
 };
@@ -49,11 +56,17 @@ struct cn_transport *cn_transport_open(struct cn_engine *e, struct cn_team *t);
 void cn_transport_close(struct cn_transport *x, cn_time now);
 /*
  * The transport may have something to do: a frame came for it, or its team has an operation or
- * message. Only such transports take part in the engine's calls, so that idle teams cost no time.
+ * message, or goes on with one. Only such transports take part in the engine's calls, so that teams
+ * cost no time that are idle, or wait for others.
  */
 void cn_transport_activate(struct cn_transport *x);
-/* After all had nothing to send: those that wait for nothing either are not active any more. */
-void cn_transport_rest(struct cn_engine *e);
+/* After all had nothing to send: those are not active any more that nothing came for lately, and
+ * which only a frame, a timer or a call can give something to do. */
+void cn_transport_rest(struct cn_engine *e, cn_time now);
+/* When a transport that is not active has something to do. */
+cn_time cn_transport_wake_at(const struct cn_engine *e);
+/* What is due of those: timers of the protocol expire, all else makes them active. */
+void cn_transport_wake(struct cn_engine *e, cn_time now);
 /* Ends transports that are closing and finished; all: whatever they wait for. */
 void cn_transport_reap(struct cn_engine *e, cn_time now, bool all);
 void cn_transport_fini(struct cn_transport *x);

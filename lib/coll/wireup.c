@@ -15,7 +15,7 @@ void cn_wireup_wake(struct cn_team *t, cn_time at)
 {
 	if (t->state == CN_TEAM_FORMING && at < t->wireup.wake_at) {
 		t->wireup.wake_at = at;
-		cn_engine_touch(t->engine);
+		cn_team_touch(t);
 	}
 }
 

@@ -345,6 +345,11 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 	return output_ready(n, out); /* an acknowledgement that pull() requested */
 }
 
+bool cn_node_is_quiet(const struct cn_node *n)
+{
+	return n->ready_first == NULL && n->window_waiting == NULL && !n->hello_due && !n->leaving;
+}
+
 int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size_t len)
 {
 	struct control c = { .len = (uint16_t)len };

@@ -361,6 +361,9 @@ static bool read_fail(struct cn_cursor *c, int *code, unsigned *flags, char *tex
 	if (!cn_get_text(c, text, cap) || *code == 0) {
 		return false;
 	}
+	if (*code < COLLNET_EUNSUPPORTED) {
+		*code = COLLNET_EPROTO; /* of a later version; a process accepts no such status */
+	}
 	for (char *s = text; *s != '\0'; s++) {
 		if (*s < ' ' || *s > '~') {
 			*s = '?';

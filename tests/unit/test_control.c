@@ -246,44 +246,56 @@ static void control__another_rank_in_its_place(void **state)
 	cn_topo_free(t);
 }
 
+/* Host 0 of two, which have met, has rank 0 of a job of two; returns the other one there. */
+static struct cn_peer *half_a_job(struct cn_topo **t, struct cn_sim **s, struct control_rank *rank)
+{
+	struct cn_sim_config c;
+	struct cn_err err;
+
+	assert_int_equal(cn_topo_shape("2", 10000000, 0, 10000000, 0, t, &err), COLLNET_OK);
+	cn_sim_config_init(&c);
+	c.topo = *t;
+	assert_int_equal(cn_sim_new(&c, s, &err), COLLNET_OK);
+	cn_sim_run(*s, cn_sim_now(*s) + 1000 * CN_MS);
+	join(*s, 0, 0, 2, rank);
+	return cn_node_peer(cn_engine_node(cn_sim_engine(*s, 0)), 0);
+}
+
+/* Team 7 of the peer has one rank of the job. */
+static void take_join(struct cn_sim *s, struct cn_peer *peer, const struct cn_topo *t,
+		      uint32_t ranks, uint32_t rank)
+{
+	uint8_t m[64];
+	struct cn_cursor w = { m, m + sizeof(m), false };
+
+	cn_put8(&w, CN_CONTROL_JOIN);
+	cn_put32(&w, 7);
+	cn_put16(&w, 0);
+	cn_put32(&w, ranks);
+	cn_put32(&w, cn_topo_hash(t));
+	cn_put64(&w, CONTROL_OWNER);
+	cn_put32(&w, 0);
+	cn_put_text(&w, "job");
+	cn_put16(&w, 1);
+	cn_put32(&w, rank);
+	cn_put32(&w, 1);
+	assert_false(w.bad);
+	assert_true(cn_control_deliver(cn_sim_engine(s, 0), cn_sim_now(s), peer, m,
+				       (size_t)(w.at - m)));
+}
+
 /* A node says, of the team that it told of, other ranks of a larger job: nobody does so, and it is
  * not believed, or ranks would be marked beyond the end of what is kept of this one. */
 static void control__a_team_does_not_change_its_size(void **state)
 {
-	struct cn_sim_config c;
 	struct control_rank rank;
 	struct cn_topo *t;
 	struct cn_sim *s;
-	struct cn_err err;
-	struct cn_peer *peer;
+	struct cn_peer *peer = half_a_job(&t, &s, &rank);
 
 	(void)state;
-	assert_int_equal(cn_topo_shape("2", 10000000, 0, 10000000, 0, &t, &err), COLLNET_OK);
-	cn_sim_config_init(&c);
-	c.topo = t;
-	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_OK);
-	cn_sim_run(s, cn_sim_now(s) + 1000 * CN_MS);
-	join(s, 0, 0, 2, &rank);
-	peer = cn_node_peer(cn_engine_node(cn_sim_engine(s, 0)), 0);
-	for (int k = 0; k < 2; k++) {
-		uint8_t m[64];
-		struct cn_cursor w = { m, m + sizeof(m), false };
-
-		cn_put8(&w, CN_CONTROL_JOIN);
-		cn_put32(&w, 7);
-		cn_put16(&w, 0);
-		cn_put32(&w, k == 0 ? 2 : 200);
-		cn_put32(&w, cn_topo_hash(t));
-		cn_put64(&w, CONTROL_OWNER);
-		cn_put32(&w, 0);
-		cn_put_text(&w, "job");
-		cn_put16(&w, 1);
-		cn_put32(&w, k == 0 ? 1 : 100);
-		cn_put32(&w, 1);
-		assert_false(w.bad);
-		assert_true(cn_control_deliver(cn_sim_engine(s, 0), cn_sim_now(s), peer, m,
-					       (size_t)(w.at - m)));
-	}
+	take_join(s, peer, t, 2, 1);
+	take_join(s, peer, t, 200, 100);
 	assert_int_equal(cn_join_by_id(&cn_engine_peer_of(peer)->joins, 7)->ranges[0].first, 1);
 	/* The peer has no such team, and says so when it is asked. */
 	cn_sim_kick(s, 0);
@@ -295,6 +307,45 @@ static void control__a_team_does_not_change_its_size(void **state)
 	cn_topo_free(t);
 }
 
+/* The peer's team of this id failed while it formed. */
+static void take_fail(struct cn_sim *s, struct cn_peer *peer, uint32_t id, uint8_t code)
+{
+	uint8_t m[16];
+	struct cn_cursor w = { m, m + sizeof(m), false };
+
+	cn_put8(&w, CN_CONTROL_FAIL);
+	cn_put32(&w, id);
+	cn_put8(&w, CN_FAIL_FORMING | code);
+	cn_put_text(&w, "why");
+	assert_true(cn_control_deliver(cn_sim_engine(s, 0), cn_sim_now(s), peer, m,
+				       (size_t)(w.at - m)));
+}
+
+/* A FAIL has an error of a later version: a process would give up its daemon, and all its jobs, for
+ * a completion with a status that it does not know. */
+static void control__a_later_version_has_more_errors(void **state)
+{
+	(void)state;
+	for (uint8_t code = 1; code < CN_FAIL_CONTRADICTION; code++) {
+		const int status = code <= -COLLNET_EUNSUPPORTED ? -code : COLLNET_EPROTO;
+		struct control_rank rank;
+		struct cn_topo *t;
+		struct cn_sim *s;
+		struct cn_peer *peer = half_a_job(&t, &s, &rank);
+
+		take_fail(s, peer, 8, code); /* of a split whose claims are under way */
+		assert_int_equal(cn_join_failure(&cn_engine_peer_of(peer)->joins, 8)->code, status);
+		take_join(s, peer, t, 2, 1);
+		take_fail(s, peer, 7, code);
+		assert_int_equal(rank.told, 1);
+		assert_int_equal(rank.status, status);
+		assert_string_equal(rank.text, "why");
+		cn_team_leave(rank.member, cn_sim_now(s), false);
+		cn_sim_free(s);
+		cn_topo_free(t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +354,7 @@ int main(void)
 		cmocka_unit_test(control__nodes_without_records),
 		cmocka_unit_test(control__another_rank_in_its_place),
 		cmocka_unit_test(control__a_team_does_not_change_its_size),
+		cmocka_unit_test(control__a_later_version_has_more_errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,10 +106,13 @@ static int bind_path(struct cn_daemon *d, const struct sockaddr_un *sun, struct 
 	}
 	e = find_listener(sun);
 	if (e != 0 && e != EADDRINUSE) {
-		return cn_fail(err, COLLNET_EPERM,
+		const bool refused = e == EACCES || e == EPERM;
+
+		return cn_fail(err, refused ? COLLNET_EPERM : COLLNET_ESYSTEM,
 			       "socket %s exists, and whether somebody listens on it is not known: "
-			       "%s: remove it, or choose another path with --socket",
-			       path, cn_strerror(e));
+			       "%s%s",
+			       path, cn_strerror(e),
+			       refused ? ": remove it, or choose another path with --socket" : "");
 	}
 	if (e != 0) {
 		return cn_fail(

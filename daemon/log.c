@@ -26,7 +26,8 @@ static bool has_room(void)
 	return poll(&p, 1, 0) == 1;
 }
 
-static void write_out(enum collnet_log_level level, const char *line)
+/* False: it is lost, at least its end. */
+static bool write_out(enum collnet_log_level level, const char *line)
 {
 	static const char *const prefix[2][4] = {
 		{ "collnetd: error: ", "collnetd: warning: ", "collnetd: ", "collnetd: debug: " },
@@ -40,12 +41,12 @@ static void write_out(enum collnet_log_level level, const char *line)
 	iov[1].iov_len = strlen(line);
 	iov[2].iov_base = (void *)(uintptr_t) "\n";
 	iov[2].iov_len = 1;
-	if (writev(STDERR_FILENO, iov, 3) < 0) {
-		return; /* there is nowhere to complain */
-	}
+	return writev(STDERR_FILENO, iov, 3) ==
+	       (ssize_t)(iov[0].iov_len + iov[1].iov_len + iov[2].iov_len);
 }
 
-/* A log that nobody reads does not stop the daemon: lines for which it has no room are lost. */
+/* A log that nobody reads, or a full disk, does not stop the daemon: lines for which there is no
+ * room are lost. */
 static void write_line(void *arg, enum collnet_log_level level, const char *line)
 {
 	char text[64];
@@ -54,17 +55,14 @@ static void write_line(void *arg, enum collnet_log_level level, const char *line
 	if (level > log_state.level) {
 		return;
 	}
-	if (!has_room()) {
-		log_state.lost++;
-		return;
-	}
-	if (log_state.lost > 0) {
+	if (log_state.lost > 0 && has_room()) {
 		snprintf(text, sizeof(text), "%llu lines of the log are lost",
 			 (unsigned long long)log_state.lost);
-		log_state.lost = 0;
-		write_out(COLLNET_LOG_WARNING, text);
+		log_state.lost = write_out(COLLNET_LOG_WARNING, text) ? 0 : log_state.lost;
 	}
-	write_out(level, line);
+	if (log_state.lost > 0 || !has_room() || !write_out(level, line)) {
+		log_state.lost++;
+	}
 }
 
 /* Whether standard error goes to the journal, and not elsewhere since; see systemd.exec(5). */

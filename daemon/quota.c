@@ -66,8 +66,12 @@ static int check_all(const struct cn_daemon *d, enum cn_quota q, uint64_t n, str
 		return cn_fail(err, COLLNET_ELIMIT,
 			       "all users together have %" PRIu64
 			       " bytes of shared memory on this node; "
-			       "%" PRIu64 " more exceed three quarters of its memory (%" PRIu64 ")",
-			       d->memory.used, n, d->memory.total);
+			       "%" PRIu64 " more exceed three quarters of %s (%" PRIu64 ")",
+			       d->memory.used, n,
+			       d->memory.usage_fd >= 0
+				       ? "the memory limit of the daemon's control group"
+				       : "its memory",
+			       d->memory.total);
 	}
 	if (q == CN_QUOTA_REGIONS && n > CN_REGIONS_MAX - d->memory.regions) {
 		return cn_fail(err, COLLNET_ELIMIT,

@@ -38,7 +38,7 @@ COLLNETD=$PWD/limited collnet lab run --timeout 100 --shape 2 --keep-logs "$PWD"
 	cat out out.* h?.log
 	fail "status $status"
 }
-has "of shared memory on this node; .* exceed three quarters of its memory (125829120)" out.over.0
+has "of shared memory on this node; .* exceed three quarters of the memory limit of the daemon.s control group (125829120)" out.over.0
 granted=$(sed -n 's/^\([0-9]*\) granted: .*/\1/p' out.granted)
 [ "$granted" -ge 13 ] && [ "$granted" -le 15 ] || { cat out.granted; fail "not 13 to 15 regions"; }
 echo "ok: of 160 MiB clients have $((granted * 8)): $(cat out.over.0)"

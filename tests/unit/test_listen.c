@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -140,6 +141,28 @@ static void open__of_another_program(void **state)
 	}
 }
 
+/* There is no descriptor to ask who listens: the socket may be in use, and is not to be removed. */
+static void open__too_few_descriptors(void **state)
+{
+	const int fd = bound(SOCK_SEQPACKET);
+	struct rlimit before, few;
+	struct cn_err err;
+	int rc;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = (rlim_t)fd + 3; /* for the directory and the socket */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	rc = cn_listen_open(d, &err);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(rc, COLLNET_ESYSTEM);
+	assert_non_null(strstr(err.text, "is not known: too many open files"));
+	assert_null(strstr(err.text, "remove it"));
+	close(d->listen_fd);
+	close(fd);
+}
+
 /* The path is removed at the end, unless another socket is there by then. */
 static void close__removes_its_own(void **state)
 {
@@ -192,15 +215,44 @@ static void log__nobody_reads_it(void **state)
 	assert_non_null(strstr(text, "read again\n"));
 }
 
+static void log__the_disk_is_full(void **state)
+{
+	char text[256];
+	int p[2], full = open("/dev/full", O_WRONLY | O_CLOEXEC), before = dup(STDERR_FILENO);
+	ssize_t n;
+
+	(void)state;
+	assert_int_equal(pipe(p), 0);
+	assert_int_equal(dup2(full, STDERR_FILENO), STDERR_FILENO);
+	cn_log_open();
+	for (int i = 0; i < 3; i++) {
+		cn_log(COLLNET_LOG_WARNING, "line %d", i);
+	}
+	dup2(p[1], STDERR_FILENO);
+	cn_log(COLLNET_LOG_WARNING, "there is room again");
+	cn_log(COLLNET_LOG_WARNING, "and more");
+	collnet_set_log(NULL, NULL);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	close(full);
+	n = read(p[0], text, sizeof(text) - 1);
+	close(p[0]);
+	close(p[1]);
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_string_equal(text, "collnetd: warning: 3 lines of the log are lost\n"
+				  "collnetd: warning: there is room again\n"
+				  "collnetd: warning: and more\n");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(open__many_at_once),
-		CASE(open__of_another_program),
-		CASE(close__removes_its_own),
-		CASE(log__nobody_reads_it),
+		CASE(open__many_at_once),	 CASE(open__of_another_program),
+		CASE(open__too_few_descriptors), CASE(close__removes_its_own),
+		CASE(log__nobody_reads_it),	 CASE(log__the_disk_is_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,6 +79,12 @@ static void take__memory_of_all(void **state)
 	assert_int_equal(cn_quota_take(d, cn_user_find(d, 0), CN_QUOTA_MEMORY, 17 * MIB, &err),
 			 COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text, "all users together"));
+	assert_non_null(strstr(err.text, "three quarters of its memory (50331648)"));
+	d->memory.usage_fd = 0; /* the memory is that of a control group */
+	assert_int_equal(cn_quota_take(d, cn_user_find(d, 0), CN_QUOTA_MEMORY, 17 * MIB, &err),
+			 COLLNET_ELIMIT);
+	assert_non_null(strstr(err.text,
+			       "quarters of the memory limit of the daemon's control group"));
 	assert_int_equal(cn_quota_take(d, cn_user_find(d, 2), CN_QUOTA_MEMORY, 16 * MIB, &err),
 			 COLLNET_OK);
 	assert_int_equal(d->memory.used, 48 * MIB);

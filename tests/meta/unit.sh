@@ -17,6 +17,11 @@ grep -q 'interface lo is not Ethernet' "$t/out" && ! grep -q "$t/conf" "$t/out" 
 	cat "$t/out"
 	exit 1
 }
+# A restart leaves the directory that containers have mounted.
+grep -qx 'RuntimeDirectoryPreserve=yes' "$PREFIX/lib/systemd/system/collnetd.service" || {
+	echo "a restart makes /run/collnet anew"
+	exit 1
+}
 command -v systemd-analyze >/dev/null || {
 	echo "skip: systemd-analyze is not installed"
 	exit 77

@@ -263,13 +263,15 @@ static int sleep_and_serve(struct cn_daemon *d, struct cn_err *err)
 						     ? cn_poller_deadline(d->runtime.poller)
 						     : CN_NEVER,
 					     d->accept_at);
+	const struct cn_iface *f = &d->iface;
 	int rc;
 
 	cn_rings_wake(d);
 	if (!cn_rings_sleep(d)) {
 		return COLLNET_OK;
 	}
-	rc = look_at_descriptors(d, cn_min_time(deadline, d->iface.look_at), err);
+	rc = look_at_descriptors(d, cn_min_time(deadline, cn_min_time(f->look_at, f->log_until)),
+				 err);
 	cn_rings_awake(d);
 	return rc;
 }
@@ -286,6 +288,7 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 		if (d->iface.look_at <= d->now) {
 			rc = cn_iface_look(d, false, err);
 		}
+		cn_iface_log(d);
 		if (cn_client_reap(d)) {
 			work = 1; /* their ends are to be told */
 		}

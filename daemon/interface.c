@@ -18,7 +18,8 @@
 #define LOOK_AGAIN (500 * CN_MS)
 /* Bytes of the schedules of a user's operations. To plan one takes up to half a second then. */
 #define SCHEDULES_MAX ((uint64_t)512 << 20)
-/* Log lines about an interface that flaps, per LOG_WHILE; more go to the debug level. */
+/* Log lines about an interface that flaps, per LOG_WHILE; more go to the debug level, and the last
+ * of them, the state that it is in, is logged at the end. */
 #define LOG_LINES 8
 #define LOG_WHILE (10000 * CN_MS)
 
@@ -51,39 +52,67 @@ void cn_iface_config(struct cn_daemon *d, struct cn_runtime_config *out)
 	};
 }
 
+static void log_left_out(struct cn_daemon *d)
+{
+	struct cn_iface *f = &d->iface;
+	char others[48] = "";
+
+	if (f->logged > LOG_LINES + 1) {
+		snprintf(others, sizeof(others), " (lines left out before: %u)",
+			 f->logged - LOG_LINES - 1);
+	}
+	if (f->logged > LOG_LINES) {
+		cn_log(f->left_level, "%s%s", f->left, others);
+	}
+	f->logged = 0;
+	f->log_until = CN_NEVER;
+}
+
 static void log_change(struct cn_daemon *d, enum collnet_log_level level, const char *text)
 {
+	struct cn_iface *f = &d->iface;
 	char status[CN_ERR_TEXT + 8];
 
 	snprintf(status, sizeof(status), "STATUS=%s", text);
 	cn_notify(status);
-	if (d->now >= d->iface.log_until) {
-		d->iface.log_until = d->now + LOG_WHILE;
-		d->iface.logged = 0;
+	if (d->now >= f->log_until) {
+		log_left_out(d);
 	}
-	if (++d->iface.logged > LOG_LINES) {
+	if (f->logged == 0) {
+		f->log_until = d->now + LOG_WHILE;
+	}
+	if (++f->logged > LOG_LINES) {
+		f->left_level = level;
+		snprintf(f->left, sizeof(f->left), "%s", text);
 		level = COLLNET_LOG_DEBUG;
 	}
 	cn_log(level, "%s", text);
 }
 
 /* Refuses requests from now on, for this reason, and looks again later. */
-static void wait_for_it(struct cn_daemon *d, bool found)
+static void wait_because(struct cn_daemon *d, const char *why)
 {
 	struct cn_iface *f = &d->iface;
-	const bool news = !f->down;
+	const bool news = !f->down || strcmp(why, f->text) != 0;
+	char text[CN_ERR_TEXT];
+
+	f->look_at = d->now + LOOK_AGAIN;
+	f->down = true;
+	if (news) {
+		snprintf(f->text, sizeof(f->text), "%s", why);
+		snprintf(text, sizeof(text), "%.220s: waiting for it", f->text);
+		log_change(d, COLLNET_LOG_WARNING, text);
+	}
+}
+
+static void wait_for_it(struct cn_daemon *d, bool found)
+{
 	char text[CN_ERR_TEXT];
 
 	snprintf(text, sizeof(text),
-		 found ? "interface %s is down on node %s" : "no interface %s on node %s", f->name,
-		 d->runtime.node);
-	f->look_at = d->now + LOOK_AGAIN;
-	f->down = true;
-	if (news || strcmp(text, f->text) != 0) {
-		snprintf(f->text, sizeof(f->text), "%s", text);
-		snprintf(text, sizeof(text), "%.200s: waiting for it", f->text);
-		log_change(d, COLLNET_LOG_WARNING, text);
-	}
+		 found ? "interface %s is down on node %s" : "no interface %s on node %s",
+		 d->iface.name, d->runtime.node);
+	wait_because(d, text);
 }
 
 static int attach(struct cn_daemon *d, struct cn_err *err)
@@ -142,8 +171,10 @@ int cn_iface_open(struct cn_daemon *d, struct cn_err *err)
 		}
 	}
 	rc = attach(d, err);
-	if (rc == COLLNET_EIFACE && f->name[0] != '\0' &&
-	    cn_interface_find(f->name, &now, NULL) == 0) {
+	if (rc != COLLNET_EIFACE || f->name[0] == '\0') {
+		return rc;
+	}
+	if (cn_interface_find(f->name, &now, NULL) == 0) {
 		wait_for_it(d, false); /* it went away meanwhile */
 		return COLLNET_OK;
 	}
@@ -191,14 +222,9 @@ static int come_up(struct cn_daemon *d, struct cn_err *err)
 	if (d->runtime.engine == NULL) {
 		rc = attach(d, err);
 		if (rc == COLLNET_EIFACE) {
-			/* It went down meanwhile, somebody else uses it, or its MTU is too small.
-			 */
-			f->look_at = d->now + LOOK_AGAIN;
-			f->down = true;
-			if (strcmp(f->text, err->text) != 0) {
-				snprintf(f->text, sizeof(f->text), "%s", err->text);
-				log_change(d, COLLNET_LOG_WARNING, f->text);
-			}
+			/* It went down meanwhile, somebody else uses it, its MTU is too small, or
+			 * it has no IPv4 address. */
+			wait_because(d, err->text);
 			return COLLNET_OK;
 		}
 		if (rc == COLLNET_OK) {
@@ -305,6 +331,13 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 	}
 	return f->down || went_down || d->runtime.engine == NULL ? come_up(d, err)
 								 : grow(d, mtu, err);
+}
+
+void cn_iface_log(struct cn_daemon *d)
+{
+	if (d->now >= d->iface.log_until) {
+		log_left_out(d);
+	}
 }
 
 int cn_iface_readable(struct cn_daemon *d, struct cn_err *err)

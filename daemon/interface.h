@@ -23,7 +23,9 @@ struct cn_iface {
 	uint8_t mac[6];	   /* and the address that the interface had then */
 	cn_time look_at;   /* while it is down: notifications are not relied on alone */
 	cn_time log_until; /* lines are counted until then */
-	uint32_t logged;
+	uint32_t logged;   /* and those that were left out */
+	enum collnet_log_level left_level;
+	char left[CN_ERR_TEXT]; /* the last one that was left out */
 	char text[CN_ERR_TEXT];
 };
 
@@ -39,5 +41,7 @@ void cn_iface_close(struct cn_daemon *d);
 int cn_iface_readable(struct cn_daemon *d, struct cn_err *err);
 /* Looks at the interface and acts on a change. went_down: it was down meanwhile. */
 int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err);
+/* When d->iface.log_until is over: logs the last line that was left out. */
+void cn_iface_log(struct cn_daemon *d);
 
 #endif

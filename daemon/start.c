@@ -150,7 +150,7 @@ int cn_daemon_run(int argc, char **argv)
 	}
 	d->listen_fd = d->signal_fd = d->epoll_fd = d->reserve_fd = d->memory.usage_fd = -1;
 	d->iface.netlink_fd = d->parent.fd = -1;
-	d->accept_at = CN_NEVER;
+	d->accept_at = d->iface.log_until = CN_NEVER;
 	d->argc = argc;
 	d->argv = argv;
 	cn_config_init(&d->config);

@@ -31,7 +31,7 @@ void cn_packet_gone(struct packet_link *p, int e)
 {
 	if (!p->gone) {
 		p->gone = true;
-		cn_log(COLLNET_LOG_ERROR, "interface %s: %s", p->link.interface, strerror(e));
+		cn_log(COLLNET_LOG_DEBUG, "interface %s: %s", p->link.interface, strerror(e));
 	}
 }
 

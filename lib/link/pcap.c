@@ -113,7 +113,7 @@ static void report_gone(struct pcap_link *p, const char *why)
 {
 	if (!p->gone) {
 		p->gone = true;
-		cn_log(COLLNET_LOG_ERROR, "interface %s: %s", p->link.interface, why);
+		cn_log(COLLNET_LOG_DEBUG, "interface %s: %s", p->link.interface, why);
 	}
 }
 

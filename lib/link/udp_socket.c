@@ -32,7 +32,7 @@ void cn_udp_gone(struct udp_link *u, int e)
 {
 	if (!u->gone) {
 		u->gone = true;
-		cn_log(COLLNET_LOG_ERROR, "interface %s: %s", u->link.interface, cn_strerror(e));
+		cn_log(COLLNET_LOG_DEBUG, "interface %s: %s", u->link.interface, cn_strerror(e));
 	}
 }
 

@@ -242,6 +242,27 @@ for how in COLLNET_ENCAPSULATION=udp COLLNET_ENCAPSULATION=raw COLLNET_LINK=udp;
 	echo "ok: $what: $(cat error.1)"
 done
 
+# ---- one that flaps ----------------------------------------------------------------------------
+rm -f h?.log
+lab "flapping" 2 '
+	[ $COLLNET_RANK = 1 ] || exit 0
+	log=$COLLNET_LAB_DIR/logs/h1.log
+	flap() {
+		ip link set eth0 down || exit 3
+		await $log 5 "is down on node h1: waiting for it" || exit 4
+		sleep 0.3 # each state is one that the daemon has seen
+		ip link set eth0 up || exit 5
+		sleep 0.4
+	}
+	flap && flap && flap && flap
+	await $log 15 "lines left out before" || exit 6'
+grep "interface eth0" h1.log >lines
+[ "$(wc -l <lines)" -eq 9 ] || { cat h1.log; fail "$what: not 9 lines"; }
+has "^collnetd: interface eth0 is up on node h1 (MTU 1500) (lines left out before: 3)$" lines
+[ "$(tail -n 1 lines)" = "$(grep "left out" lines)" ] || { cat lines; fail "$what: not the last line"; }
+lacks "Network is down" h1.log
+echo "ok: $what: $(tail -n 1 lines)"
+
 # ---- SIGHUP ------------------------------------------------------------------------------------
 cat >good.conf <<'EOS'
 window 7

@@ -178,6 +178,10 @@ int cn_iface_open(struct cn_daemon *d, struct cn_err *err)
 		wait_for_it(d, false); /* it went away meanwhile */
 		return COLLNET_OK;
 	}
+	if (cn_link_lacks_address(d->config.link, f->name)) {
+		wait_because(d, err->text);
+		return COLLNET_OK;
+	}
 	return rc;
 }
 

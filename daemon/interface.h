@@ -33,7 +33,7 @@ struct cn_iface {
 void cn_iface_config(struct cn_daemon *d, struct cn_runtime_config *out);
 /*
  * Attaches the runtime to its interface, or begins to wait for an interface that was named and is
- * down or not there. What waiting cannot cure is an error.
+ * down, not there, or with link udp has no IPv4 address. What waiting cannot cure is an error.
  */
 int cn_iface_open(struct cn_daemon *d, struct cn_err *err);
 void cn_iface_close(struct cn_daemon *d);

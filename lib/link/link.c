@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "link/encapsulation.h"
 #include "link/kinds.h"
@@ -74,6 +76,18 @@ bool cn_link_set_receive_buffer(struct cn_link *l)
 	}
 	l->receive_buffer = have / 2;
 	return true;
+}
+
+bool cn_link_lacks_address(const char *kind, const char *interface)
+{
+	const int fd = cn_link_is_udp(kind) ? socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+	struct sockaddr_in a;
+	const bool lacks = fd >= 0 && cn_udp_own_address(fd, interface, &a, NULL) != COLLNET_OK;
+
+	if (fd >= 0) {
+		close(fd);
+	}
+	return lacks;
 }
 
 void cn_link_advise(const struct cn_link *l)

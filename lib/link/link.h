@@ -82,6 +82,9 @@ int cn_link_prepare(const char *kind, struct cn_err *err);
 /* Whether the kind (NULL: the default) is the one over UDP sockets, whose encapsulation is udp. */
 bool cn_link_is_udp(const char *kind);
 
+/* Whether the kind needs an IPv4 address that the interface does not have. */
+bool cn_link_lacks_address(const char *kind, const char *interface);
+
 /*
  * Opens a link. COLLNET_EPERM, COLLNET_EIFACE (none, unknown, down, not Ethernet, several and
  * none named; the message lists them and the remedy), COLLNET_ESYSTEM, and what

@@ -143,6 +143,34 @@ collnet lab shell --shape 2 --rate 20mbit --ip --daemon-arg=--link=udp --timeout
 }
 echo "ok: $what"
 
+# As with DHCP at boot: the daemon waits, is there when the address is, and says so once each.
+what="an address that comes later"
+host_commands await
+cat >later <<'EOS'
+address=$(ip -4 -o addr show dev eth0 | sed 's/.*inet \([0-9./]*\).*/\1/')
+ip addr flush dev eth0 || exit 3
+collnetd --link udp -i eth0 --node h0 --user none --socket "$HERE/later.sock" --ready-fd 3 \
+	3>"$HERE/ready" 2>"$HERE/later.log" &
+await "$HERE/ready" 5 READY || exit 4
+COLLNET_SOCKET=$HERE/later.sock collnet status >"$HERE/out.later" 2>&1 && exit 5
+ip addr add "$address" dev eth0 || exit 6
+await "$HERE/later.log" 5 "interface eth0 is up on node h0" || exit 7
+COLLNET_SOCKET=$HERE/later.sock collnet bench barrier --ranks 1 || exit 8
+ip link set eth0 down || exit 9
+await "$HERE/later.log" 5 "is down on node h0: waiting for it" || exit 10
+kill -TERM $!
+wait $!
+EOS
+collnet lab run --shape 1 --ip --no-daemons --timeout 60 -- sh "$PWD/later" >out 2>&1 </dev/null || {
+	status=$?
+	cat out later.log
+	fail "$what: status $status"
+}
+has "interface eth0 has no IPv4 address" out.later
+[ "$(grep -c "interface eth0 has no IPv4 address.*: waiting for it" later.log)" = 1 ] || { cat later.log; fail "$what"; }
+lacks "Network is down" later.log
+echo "ok: $what: $(tail -n 1 out.later)"
+
 # What is wrong is said.
 collnetd --link udp -i lo --ethertype 0x7000 --socket "$PWD/s" >out 2>&1 && fail "port 0x7000"
 has "too low a port: choose an EtherType from 0x8000 up" out

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The interface goes down, comes up, is removed and is created again, and its MTU is changed.
+ * The interface goes down, comes up, loses its carrier, is removed and is created again, and its
+ * MTU is changed.
  */
 #include "daemon/daemon.h"
 
@@ -98,6 +99,7 @@ static void wait_because(struct cn_daemon *d, const char *why)
 
 	f->look_at = d->now + LOOK_AGAIN;
 	f->down = true;
+	f->no_carrier = false;
 	if (news) {
 		snprintf(f->text, sizeof(f->text), "%s", why);
 		snprintf(text, sizeof(text), "%.220s: waiting for it", f->text);
@@ -113,6 +115,24 @@ static void wait_for_it(struct cn_daemon *d, bool found)
 		 found ? "interface %s is down on node %s" : "no interface %s on node %s",
 		 d->iface.name, d->runtime.node);
 	wait_because(d, text);
+}
+
+/* The carrier of an interface that is up. */
+static void look_at_carrier(struct cn_daemon *d, bool carrier)
+{
+	struct cn_iface *f = &d->iface;
+	char text[CN_ERR_TEXT];
+
+	cn_engine_set_carrier(d->runtime.engine, carrier);
+	if (f->no_carrier == carrier) {
+		f->no_carrier = !carrier;
+		snprintf(
+			text, sizeof(text),
+			carrier ? "interface %s has a carrier again on node %s"
+				: "interface %s has no carrier on node %s: is its cable plugged in?",
+			f->name, d->runtime.node);
+		log_change(d, carrier ? COLLNET_LOG_INFO : COLLNET_LOG_WARNING, text);
+	}
 }
 
 static int attach(struct cn_daemon *d, struct cn_err *err)
@@ -133,6 +153,8 @@ static int attach(struct cn_daemon *d, struct cn_err *err)
 	d->iface.index = rc == 1 ? now.index : 0;
 	if (rc == 1) {
 		memcpy(d->iface.mac, now.mac, sizeof(d->iface.mac));
+		d->iface.no_carrier = !now.running; /* which is logged when the link is opened */
+		cn_engine_set_carrier(d->runtime.engine, now.running);
 	}
 	if (left != NULL && left->max_peers > 0 && rc == 1) {
 		left->reason = d->runtime.bye;
@@ -302,6 +324,7 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 	int found = cn_interface_find(f->name, &now, err);
 	uint32_t mtu;
 	bool same, shrunk, other_address;
+	int rc;
 
 	if (found < 0) {
 		cn_log(COLLNET_LOG_WARNING, "%s", err->text);
@@ -333,8 +356,12 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 		wait_for_it(d, found == 1);
 		return COLLNET_OK;
 	}
-	return f->down || went_down || d->runtime.engine == NULL ? come_up(d, err)
-								 : grow(d, mtu, err);
+	rc = f->down || went_down || d->runtime.engine == NULL ? come_up(d, err)
+							       : grow(d, mtu, err);
+	if (rc == COLLNET_OK && !f->down) {
+		look_at_carrier(d, now.running);
+	}
+	return rc;
 }
 
 void cn_iface_log(struct cn_daemon *d)

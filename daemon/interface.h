@@ -22,6 +22,7 @@ struct cn_iface {
 	int index;	   /* of the link that is open, */
 	uint8_t mac[6];	   /* and the address that the interface had then */
 	cn_time look_at;   /* while it is down: notifications are not relied on alone */
+	bool no_carrier;   /* it is up without one */
 	cn_time log_until; /* lines are counted until then */
 	uint32_t logged;   /* and those that were left out */
 	enum collnet_log_level left_level;

@@ -484,6 +484,7 @@ void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_pe
 				     ? e->adaptive.window
 				     : 0;
 	s->jobs = e->nteams;
+	s->no_carrier = e->no_carrier;
 	s->plans = e->plans;
 	s->link_rate = link_rate(c);
 	if (reset_peak) {

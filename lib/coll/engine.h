@@ -64,6 +64,9 @@ void cn_engine_shutdown(struct cn_engine *e, enum cn_bye why);
  * back.
  */
 void cn_engine_fail(struct cn_engine *e, cn_time now, int status, const char *text);
+/* Whether the interface has a carrier: the reason why peers are silent. It has one at first.
+ * (peer_loss.c) */
+void cn_engine_set_carrier(struct cn_engine *e, bool carrier);
 /* The interface has this MTU now, and refuses longer frames: what was copied of operations that are
  * over and does not fit is given up, as the notice of a failure would wait behind it. */
 void cn_engine_abandon_longer(struct cn_engine *e, uint32_t mtu);

@@ -53,6 +53,7 @@ struct cn_engine {
 	cn_time deadline; /* earliest of teams and operations; see cn_engine_touch() */
 	bool touched;	  /* it must be found anew */
 	bool closing;
+	bool no_carrier;  /* of the interface */
 	bool crowded_out; /* an operation would send, and none of its frames will open the window */
 	struct cn_bucket job_log[CN_JOB_LOGS]; /* lines of the log, by owner: several share one */
 	uint32_t job_log_suppressed;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer of a team is lost: the team fails, with an error that names the nodes at fault. */
+#include <stdio.h>
+
 #include "coll/engine_state.h"
 #include "coll/ranges.h"
 #include "coll/team.h"
@@ -22,6 +24,11 @@ const char *cn_peer_loss_text(enum cn_peer_loss why)
 	return text[why];
 }
 
+void cn_engine_set_carrier(struct cn_engine *e, bool carrier)
+{
+	e->no_carrier = !carrier;
+}
+
 /*
  * One peer is lost by silence. All of them: this node is cut off. Some: they are named as a group.
  */
@@ -42,6 +49,10 @@ static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer
 	}
 	cn_name_list_end(&l);
 	cn_version_mismatch_clause(t, now, p, other, sizeof(other));
+	if (t->engine->no_carrier) {
+		snprintf(other, sizeof(other), ": interface %s of node %s has no carrier",
+			 c->interface, c->node.name);
+	}
 	if (silent == 1) {
 		cn_team_fail(t, true, COLLNET_EPEER, "node %s stopped answering node %s%s",
 			     t->nodes[lost].name, c->node.name, other);

@@ -391,10 +391,20 @@ bool cn_interface_mac(int fd, const char *name, uint8_t out[6])
 	return true;
 }
 
-bool cn_interface_is_up(int fd, const char *name)
+static int flags_of(int fd, const char *name)
 {
 	struct ifreq r = { .ifr_flags = 0 };
 
 	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
-	return ioctl(fd, SIOCGIFFLAGS, &r) == 0 && (r.ifr_flags & IFF_UP) != 0;
+	return ioctl(fd, SIOCGIFFLAGS, &r) == 0 ? r.ifr_flags : 0;
+}
+
+bool cn_interface_is_up(int fd, const char *name)
+{
+	return (flags_of(fd, name) & IFF_UP) != 0;
+}
+
+bool cn_interface_has_carrier(int fd, const char *name)
+{
+	return (flags_of(fd, name) & (IFF_UP | IFF_RUNNING)) != IFF_UP;
 }

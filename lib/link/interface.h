@@ -47,6 +47,9 @@ bool cn_interface_mac(int fd, const char *name, uint8_t out[6]);
 
 bool cn_interface_is_up(int fd, const char *name);
 
+/* False: it is up and has no carrier; the kernel may say so a second later. */
+bool cn_interface_has_carrier(int fd, const char *name);
+
 /* cn_interface_list() and cn_interface_pick(). */
 int cn_interface_choose(const char *name, bool any, struct cn_interface *out, struct cn_err *err);
 

@@ -304,6 +304,7 @@ int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err 
 		say_goodbye(s, GOODBYES);
 		return COLLNET_EIFACE;
 	}
+	cn_engine_set_carrier(s->engine, cn_interface_has_carrier(l->send_fd, l->interface));
 	mtu = cn_interface_mtu(l->send_fd, l->interface);
 	if (mtu == 0 || mtu >= l->mtu) {
 		return COLLNET_OK;

@@ -204,7 +204,7 @@ class collnet_stats(_Structure):
         ("window_now", c_uint32), ("window_peak", c_uint32), ("nodes", c_uint32),
         ("jobs", c_uint32), ("mtu", c_uint32), ("link_rate", c_uint64),
         ("version_frames", c_uint64), ("plans", c_uint64), ("adaptive_window", c_uint32),
-        ("zero", c_uint32), ("interface", c_char * 32), ("link", c_char * 8),
+        ("no_carrier", c_uint32), ("interface", c_char * 32), ("link", c_char * 8),
         ("encapsulation", c_char * 8), ("ethertype", c_uint16), ("cluster", c_uint16),
         ("down", c_uint32), ("send_full", c_uint64), ("send_errors", c_uint64)]
 

@@ -263,6 +263,47 @@ has "^collnetd: interface eth0 is up on node h1 (MTU 1500) (lines left out befor
 lacks "Network is down" h1.log
 echo "ok: $what: $(tail -n 1 lines)"
 
+# ---- a cable that is pulled out, and plugged in again ---------------------------------------------
+for how in direct daemons; do
+	what="without a carrier, $how"
+	rm -f pid.* end.* error.* h?.log
+	options=
+	[ $how = daemons ] || options=--no-daemons
+	# shellcheck disable=SC2086 # a list of words
+	collnet lab shell --shape 3 --rate 20mbit $options --keep-logs "$PWD" -- sh -c '
+		. "$HERE/h1"
+		job=carrier
+		for r in 0 1 2; do on $r exchange & done
+		if [ '$how' = daemons ]; then lab-on h2 running 0 1 2; else lab-on h2 moving 2000; fi || exit 4
+		ip link set $cable down || exit 5
+		for r in 0 1 2; do await end.$r 20 || exit 6; done
+		wait
+		[ '$how' = daemons ] || exit 0
+		log=$COLLNET_LAB_DIR/logs/h1.log
+		lab-on h1 collnet status >status.text && lab-on h1 collnet status --json >status.json || exit 7
+		ip link set $cable up || exit 8
+		await $log 5 "interface eth0 has a carrier again on node h1" || exit 9
+		lab-on h1 collnet status >status.again || exit 10
+		job=again
+		measure' >out 2>err </dev/null || {
+		status=$?
+		cat out err h?.log error.*
+		fail "$what: status $status"
+	}
+	has "interface eth0 of node h1 has no carrier" error.1
+	for r in 0 2; do
+		has "node h1" error.$r
+		lacks "has no carrier" error.$r
+	done
+	echo "ok: $what: $(cat error.1)"
+done
+[ "$(grep -c "interface eth0 has no carrier on node h1: is its cable plugged in?$" h1.log)" -eq 1 ] ||
+	{ cat h1.log; fail "not one line about the carrier"; }
+has "^interface eth0 has no carrier, link packet" status.text
+[ "$(json carrier status.json) $(json down status.json)" = "false false" ] || { cat status.json; fail "status"; }
+has "^interface eth0, link packet" status.again
+[ "$(json verified out)" = true ] || { cat out err; fail "no new job: $what"; }
+
 # ---- SIGHUP ------------------------------------------------------------------------------------
 cat >good.conf <<'EOS'
 window 7

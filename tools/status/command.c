@@ -179,6 +179,7 @@ static bool show_json(const struct status *s)
 	json_string(&j, "version", collnet_version());
 	json_string(&j, "interface", st->interface);
 	json_bool(&j, "down", st->down != 0);
+	json_bool(&j, "carrier", st->no_carrier == 0);
 	json_string(&j, "link", st->link);
 	json_string(&j, "encapsulation", st->encapsulation);
 	json_uint(&j, "ethertype", st->ethertype);
@@ -277,8 +278,11 @@ static bool show_text(const struct status *s)
 	printf("node %s, collnet %s, MTU %u, link %s\n", collnet_node_name(s->c), collnet_version(),
 	       st->mtu, st->link_rate > 0 ? tool_format_rate(st->link_rate, rate) : "rate unknown");
 	printf("interface %s%s, link %s, encapsulation %s, EtherType 0x%04X, cluster %u\n",
-	       st->interface, st->down ? " is DOWN" : "", st->link, st->encapsulation,
-	       st->ethertype, st->cluster);
+	       st->interface,
+	       st->down		     ? " is DOWN"
+	       : st->no_carrier != 0 ? " has no carrier"
+				     : "",
+	       st->link, st->encapsulation, st->ethertype, st->cluster);
 	if (st->adaptive_window != 0) {
 		printf("window: adaptive, %u frames now; %u in flight, at most %u so far\n",
 		       st->adaptive_window, st->window_now, st->window_peak);

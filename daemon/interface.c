@@ -90,20 +90,28 @@ static void log_change(struct cn_daemon *d, enum collnet_log_level level, const 
 	cn_log(level, "%s", text);
 }
 
+void cn_iface_log_wait(struct cn_daemon *d)
+{
+	char text[CN_ERR_TEXT];
+
+	snprintf(text, sizeof(text), "%.220s: waiting for it", d->iface.text);
+	log_change(d, COLLNET_LOG_WARNING, text);
+}
+
 /* Refuses requests from now on, for this reason, and looks again later. */
 static void wait_because(struct cn_daemon *d, const char *why)
 {
 	struct cn_iface *f = &d->iface;
 	const bool news = !f->down || strcmp(why, f->text) != 0;
-	char text[CN_ERR_TEXT];
 
 	f->look_at = d->now + LOOK_AGAIN;
 	f->down = true;
 	f->no_carrier = false;
 	if (news) {
 		snprintf(f->text, sizeof(f->text), "%s", why);
-		snprintf(text, sizeof(text), "%.220s: waiting for it", f->text);
-		log_change(d, COLLNET_LOG_WARNING, text);
+	}
+	if (news && d->epoll_fd >= 0) { /* else it starts, and may fail for another reason */
+		cn_iface_log_wait(d);
 	}
 }
 

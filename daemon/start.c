@@ -25,6 +25,7 @@ static int tell_ready(struct cn_daemon *d, struct cn_err *err)
 	const int fd = d->config.ready_fd;
 
 	if (d->iface.down) {
+		cn_iface_log_wait(d);
 		cn_log(COLLNET_LOG_INFO,
 		       "node %s without interface %s, cluster %u, socket %s: "
 		       "ready",

@@ -205,6 +205,8 @@ lab 1 '
 	configuration "no-such.conf: No such file" --config no-such.conf
 	refused "another collnetd, or another program, listens on" -i eth0 --ethertype 0x88B6 --user none \
 		--socket $COLLNET_SOCKET
+	refused "another collnetd, or another program, listens on" -i later --node h0 --user none \
+		--socket $COLLNET_SOCKET
 	configuration "no such user .nobody-at-all" -i eth0 --ethertype 0x88B6 --user nobody-at-all
 	configuration "--cluster is .x.: expected a number" -i eth0 --cluster x
 	configuration "unknown or ambiguous option .--nonsense" --nonsense

@@ -249,6 +249,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/flow.c \
 	lib/coll/flow.h \
 	lib/coll/join.h \
+	lib/coll/node_table.c \
 	lib/coll/op.c \
 	lib/coll/op_deadline.c \
 	lib/coll/op.h \

@@ -9,7 +9,6 @@
 #include "coll/op.h"
 #include "coll/split.h"
 #include "proto/wire.h"
-#include "coll/version_mismatch.h"
 
 void cn_engine_config_init(struct cn_engine_config *c)
 {
@@ -492,9 +491,8 @@ void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_pe
 	}
 }
 
-/* What all transports know of a peer of the node's own. */
-static void peer_info(const struct cn_engine *e, cn_time now, const struct cn_peer *p,
-		      struct collnet_node_info *out)
+void cn_engine_peer_info(const struct cn_engine *e, cn_time now, const struct cn_peer *p,
+			 struct collnet_node_info *out)
 {
 	struct collnet_node_info more;
 
@@ -512,44 +510,6 @@ static void peer_info(const struct cn_engine *e, cn_time now, const struct cn_pe
 		if (more.heard_ns < out->heard_ns) {
 			out->heard_ns = more.heard_ns;
 			out->rtt_ns = more.rtt_ns;
-		}
-	}
-}
-
-void cn_engine_nodes(struct cn_engine *e, cn_time now, size_t first, struct collnet_node_info *out,
-		     size_t *count)
-{
-	const struct cn_node_config *c = cn_node_config(e->own.node);
-	const size_t cap = *count;
-	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
-	uint32_t n = cn_node_foreign_versions(e->own.node, now, s);
-
-	*count = (size_t)cn_node_peers(e->own.node) + 1;
-	for (size_t i = first; i < *count && i - first < cap; i++) {
-		if (i > 0) {
-			peer_info(e, now, cn_node_peer(e->own.node, (uint32_t)i - 1),
-				  &out[i - first]);
-			continue;
-		}
-		memset(&out[0], 0, sizeof(out[0]));
-		memcpy(out[0].name, c->name, sizeof(c->name));
-		memcpy(out[0].mac, c->mac, 6);
-		out[0].mtu = c->mtu;
-		out[0].wire_version = CN_WIRE_VERSION;
-		out[0].alive = out[0].self = 1;
-	}
-	for (uint32_t k = 0; k < n; k++) {
-		size_t i = s[k].peer != NULL ? (size_t)cn_peer_index(s[k].peer) + 1 : (*count)++;
-
-		i -= first; /* of one before it: too large */
-		if (i < cap && s[k].peer == NULL) {
-			memset(&out[i], 0, sizeof(out[i]));
-			cn_version_mismatch_name(e, &s[k], out[i].name);
-			memcpy(out[i].mac, s[k].mac, 6);
-		}
-		if (i < cap) {
-			out[i].wire_version = s[k].what.version;
-			cn_foreign_version_text(e->own.node, &s[k].what, out[i].mismatch);
 		}
 	}
 }

@@ -73,6 +73,9 @@ uint32_t cn_engine_quantum(const struct cn_engine *e, uint32_t window);
 int cn_engine_refuse(const struct cn_engine *e, struct cn_err *err);
 /* A deadline was added or removed. */
 void cn_engine_touch(struct cn_engine *e);
+/* What all transports know of a peer of the node's own. */
+void cn_engine_peer_info(const struct cn_engine *e, cn_time now, const struct cn_peer *p,
+			 struct collnet_node_info *out);
 struct cn_engine_peer *cn_engine_peer_of(const struct cn_peer *p); /* NULL: never up */
 
 #endif

@@ -9,23 +9,33 @@
 
 #define NAMED 3u /* in one error */
 
-void cn_version_mismatch_name(const struct cn_engine *e, const struct cn_foreign_version *s,
-			      char name[CN_VERSION_MISMATCH_NAME])
+/* The name of the peer with the address, or of the host; NULL: neither is known. */
+static const char *known_name(const struct cn_engine *e, const struct cn_foreign_version *s)
 {
 	const struct cn_topo *t = e->config.topo;
-	const uint8_t *m = s->mac;
 
 	if (s->peer != NULL) {
-		snprintf(name, CN_VERSION_MISMATCH_NAME, "%s", cn_peer_name(s->peer));
-		return;
+		return cn_peer_name(s->peer);
 	}
 	for (uint32_t i = 0; t != NULL && i < t->nhosts; i++) {
 		const struct cn_vertex *v = &t->vertices[t->hosts[i]];
 
-		if (v->has_mac && memcmp(v->mac, m, 6) == 0) {
-			snprintf(name, CN_VERSION_MISMATCH_NAME, "%s", v->name);
-			return;
+		if (v->has_mac && memcmp(v->mac, s->mac, 6) == 0) {
+			return v->name;
 		}
+	}
+	return NULL;
+}
+
+void cn_version_mismatch_name(const struct cn_engine *e, const struct cn_foreign_version *s,
+			      char name[CN_VERSION_MISMATCH_NAME])
+{
+	const char *known = s->what.name[0] == '\0' ? known_name(e, s) : NULL;
+	const uint8_t *m = s->mac;
+
+	if (known != NULL) {
+		snprintf(name, CN_VERSION_MISMATCH_NAME, "%s", known);
+		return;
 	}
 	snprintf(name, CN_VERSION_MISMATCH_NAME, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2],
 		 m[3], m[4], m[5]);

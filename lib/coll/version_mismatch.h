@@ -15,7 +15,8 @@ struct cn_team;
  */
 void cn_version_mismatch_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost,
 				char *text, size_t cap);
-/* The name of one: the peer's, else the topology's for its address, else the address. */
+/* The name of one: the peer's, else the topology's for its address, else the address. The address
+ * of a node that shares its name: both may be known by it. */
 #define CN_VERSION_MISMATCH_NAME (COLLNET_NAME_MAX + 1)
 void cn_version_mismatch_name(const struct cn_engine *e, const struct cn_foreign_version *s,
 			      char name[CN_VERSION_MISMATCH_NAME]);

@@ -3,9 +3,10 @@
  * Nothing of a frame of another wire version is read beyond the version, so only the address of its
  * sender is known. A frame of another encapsulation is treated alike: no session with its sender is
  * possible. Neither is one with a node that has the name of this one: each refuses the other, so
- * that only this tells users. The table has CN_FOREIGN_VERSIONS entries. An entry is replaced when
- * nothing of its sender came for a few seconds, so that forged addresses cannot displace a node
- * that repeats its hellos; it expires after a minute.
+ * that only this tells users; nor with one that has the name of another node, which keeps it. The
+ * table has CN_FOREIGN_VERSIONS entries. An entry is replaced when nothing of its sender came for a
+ * few seconds, so that forged addresses cannot displace a node that repeats its hellos; it expires
+ * after a minute.
  */
 #include "proto/foreign_version.h"
 
@@ -38,9 +39,9 @@ static struct cn_foreign_version_entry *entry_of(struct cn_node *n, const uint8_
 void cn_foreign_version_text(const struct cn_node *n, const struct cn_mismatch *what,
 			     char out[CN_FOREIGN_VERSION_TEXT])
 {
-	if (what->name) {
-		snprintf(out, CN_FOREIGN_VERSION_TEXT, "is called %s, as this node",
-			 n->config.name);
+	if (what->name[0] != '\0') {
+		snprintf(out, CN_FOREIGN_VERSION_TEXT, "is called %s, as %s node", what->name,
+			 strcmp(what->name, n->config.name) == 0 ? "this" : "another");
 	} else if (what->version != CN_WIRE_VERSION) {
 		snprintf(out, CN_FOREIGN_VERSION_TEXT, "speaks wire version %u, this node %u",
 			 what->version, CN_WIRE_VERSION);
@@ -54,7 +55,16 @@ void cn_foreign_version_text(const struct cn_node *n, const struct cn_mismatch *
 static bool is_alike(const struct cn_mismatch *a, const struct cn_mismatch *b)
 {
 	return a->version == b->version && a->encapsulation == b->encapsulation &&
-	       a->name == b->name;
+	       strcmp(a->name, b->name) == 0;
+}
+
+void cn_foreign_version_forget(struct cn_node *n, const uint8_t mac[6])
+{
+	for (uint32_t i = 0; i < CN_FOREIGN_VERSIONS; i++) {
+		struct cn_foreign_version_entry *s = &n->foreign_versions[i];
+
+		s->used = s->used && memcmp(s->mac, mac, 6) != 0;
+	}
 }
 
 void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6],
@@ -80,12 +90,12 @@ void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6],
 		n->log_suppressed++;
 		return;
 	}
-	p = cn_peer_by_mac(n, mac);
+	p = what->name[0] == '\0' ? cn_peer_by_mac(n, mac) : NULL; /* else that is its name */
 	cn_foreign_version_text(n, what, text);
 	cn_log(COLLNET_LOG_WARNING, "%02x:%02x:%02x:%02x:%02x:%02x%s%s%s %s%s", mac[0], mac[1],
 	       mac[2], mac[3], mac[4], mac[5], p != NULL ? " (" : "", p != NULL ? p->name : "",
 	       p != NULL ? ")" : "", text,
-	       what->name ? ": give every node a name of its own by --node" : "");
+	       what->name[0] != '\0' ? ": give every node a name of its own by --node" : "");
 }
 
 uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
@@ -102,7 +112,7 @@ uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
 		    (p != NULL && p->live.last_node_rx >= s->last_rx)) {
 			continue;
 		}
-		out[count].peer = p;
+		out[count].peer = p != NULL && !cn_peer_is_replaced(p) ? p : NULL;
 		out[count].what = s->what;
 		memcpy(out[count++].mac, s->mac, 6);
 	}

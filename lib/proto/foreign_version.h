@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Nodes with which no session is possible: of another wire version, of the same version in another
- * encapsulation, or with the name of this node.
+ * encapsulation, or with the name of this node or of another one.
  */
 #ifndef CN_FOREIGN_VERSION_H
 #define CN_FOREIGN_VERSION_H
@@ -18,11 +18,13 @@ struct cn_peer;
 struct cn_mismatch {
 	uint8_t version;
 	enum cn_encapsulation encapsulation;
-	bool name; /* the version and the encapsulation are right, and it has this node's name */
+	/* Of the node, and of this one or of another one that answers; "": it is not about that. */
+	char name[COLLNET_NAME_MAX + 1];
 };
 
 struct cn_foreign_version {
-	const struct cn_peer *peer; /* with this address, up or down; NULL: none */
+	const struct cn_peer
+		*peer; /* with this address, up or down; NULL: none that has its name */
 	uint8_t mac[6];
 	struct cn_mismatch what;
 };
@@ -43,8 +45,10 @@ uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
 /* Such a frame came from this address. */
 void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6],
 			     const struct cn_mismatch *what);
-/* "speaks wire version 2, this node 3", "uses encapsulation udp, this node raw" or "is called n1,
- * as this node". */
+/* A session with this address is established. */
+void cn_foreign_version_forget(struct cn_node *n, const uint8_t mac[6]);
+/* "speaks wire version 2, this node 3", "uses encapsulation udp, this node raw", "is called n1, as
+ * this node" or "is called n1, as another node". */
 #define CN_FOREIGN_VERSION_TEXT sizeof(((struct collnet_node_info *)NULL)->mismatch)
 void cn_foreign_version_text(const struct cn_node *n, const struct cn_mismatch *what,
 			     char out[CN_FOREIGN_VERSION_TEXT]);

@@ -18,6 +18,7 @@
  * the session (the peer restarted, or another host claims so) causes a challenge: the peer is sent
  * the nonce of the session, and whichever incarnation is at that address echoes it.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/hello.h"
@@ -134,24 +135,49 @@ static bool is_taken(const struct cn_node *n, const char *name)
 	return strcmp(name, n->config.name) == 0 || cn_node_find(n, name) != NULL;
 }
 
+/* A node has the name of this one or of another one. */
+static void note_name(struct cn_node *n, const uint8_t mac[6], const char *name)
+{
+	struct cn_mismatch what = { CN_WIRE_VERSION, n->config.encapsulation, "" };
+
+	snprintf(what.name, sizeof(what.name), "%s", name);
+	cn_foreign_version_note(n, mac, &what);
+}
+
 /* The first node that is established under a name keeps it while it answers. It is probed: else a
- * host with a new network card would be refused for ever. */
+ * host with a new network card would be refused for ever. Until it answers, this may be that. */
 static bool name_is_free(struct cn_peer *p)
 {
-	struct cn_peer *holder = cn_node_find(p->node, p->name);
+	struct cn_node *n = p->node;
+	struct cn_peer *holder = cn_node_find(n, p->name);
 
-	if (!is_taken(p->node, p->name)) {
+	if (!is_taken(n, p->name)) {
+		p->refused_at = 0;
 		return true;
 	}
+	if (p->refused_at == 0) {
+		p->refused_at = n->now;
+	}
 	if (holder != NULL) {
+		if (holder->live.last_node_rx > p->refused_at) {
+			note_name(n, p->mac, p->name);
+		}
 		cn_liveness_contest(holder);
 	}
-	cn_peer_log(p, COLLNET_LOG_WARNING,
-		    "another node is called %s too "
-		    "(%02x:%02x:%02x:%02x:%02x:%02x) and is refused: give every node a name of its "
-		    "own by --node",
-		    p->name, p->mac[0], p->mac[1], p->mac[2], p->mac[3], p->mac[4], p->mac[5]);
 	return false;
+}
+
+/* Peers that are down and had its name do not have it any more. */
+static void take_name(const struct cn_peer *p)
+{
+	const struct cn_node *n = p->node;
+	const uint32_t down = cn_name_hash(p->name) - 1;
+
+	for (uint32_t i = 0; i < n->npeers; i++) {
+		if (n->names[i] == down && strcmp(n->peers[i]->name, p->name) == 0) {
+			n->names[i] = 0;
+		}
+	}
 }
 
 /* The contents of a hello. */
@@ -170,10 +196,13 @@ static void establish(struct cn_peer *p, const struct contents *s)
 	p->mtu = s->body.mtu;
 	memcpy(p->name, s->body.name, sizeof(p->name));
 	if (!name_is_free(p)) {
+		p->node->names[p->index] = 0;
 		p->nonce_in = 0; /* without an echo it establishes no session, either */
 		return;
 	}
 	check_mtu(p);
+	take_name(p);
+	cn_foreign_version_forget(p->node, p->mac);
 	cn_peer_up(p);
 	if ((s->flags & (CN_FLAG_SOLICIT | CN_FLAG_ACKREQ)) != 0) {
 		send_hello(p, CN_HELLO_PROOF, 0, s->nonce);
@@ -284,9 +313,7 @@ void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire
 	s.nonce = (uint64_t)w->stream << 32 | s.body.nonce;
 	if (strcmp(s.body.name, n->config.name) == 0 && (w->flags & CN_FLAG_BYE) == 0) {
 		/* Neither gives the other a nonce, so that no session begins. */
-		cn_foreign_version_note(n, mac,
-					&(struct cn_mismatch){ w->version, n->config.encapsulation,
-							       true });
+		note_name(n, mac, s.body.name);
 	}
 	if ((w->flags & CN_FLAG_BYE) != 0) {
 		take_bye(n, p, w, s.body.nonce);

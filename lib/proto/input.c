@@ -121,8 +121,7 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 	if (fault == CN_WIRE_FOREIGN_VERSION || f->encapsulation != n->config.encapsulation) {
 		n->counters.version_frames++;
 		cn_foreign_version_note(n, from,
-					&(struct cn_mismatch){ w.version, f->encapsulation,
-							       false });
+					&(struct cn_mismatch){ w.version, f->encapsulation, "" });
 		return;
 	}
 	n->counters.bytes_received += bytes < CN_ETH_MIN ? CN_ETH_MIN : bytes;

@@ -27,7 +27,9 @@ struct cn_node {
 	uint32_t npeers;
 	uint32_t *hash; /* index + 1 by MAC address; 0: empty; open addressing */
 	uint32_t hash_mask;
-	uint32_t *names;     /* [max_peers] hash of the name while it is up; 0: it is not */
+	/* [max_peers] hash of the name while it is up; while it is down, the hash - 1, or 0:
+	 * another one has the name */
+	uint32_t *names;
 	uint64_t evicted;    /* entries that were given to other addresses */
 	cn_time evict_at[2]; /* no eviction is tried before; [1]: for a node that is listed */
 	bool full_logged;

@@ -115,7 +115,7 @@ static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6], bool liste
 	cn_peer_down(oldest, CN_PEER_SILENT);
 	memcpy(oldest->mac, mac, 6);
 	n->evicted++;
-	oldest->epoch = oldest->nonce_in = 0;
+	oldest->epoch = oldest->nonce_in = oldest->refused_at = 0;
 	oldest->validated = oldest->mtu_logged = false;
 	oldest->hello.due = false;
 	oldest->log = (struct cn_bucket){ 0 };
@@ -248,7 +248,7 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 	if (n->config.goodbyes != NULL) {
 		cn_goodbye_list_clear(n->config.goodbyes, p->index);
 	}
-	n->names[p->index] = 0;
+	n->names[p->index] &= ~1u;
 	/* Frames in flight, and every echo, belong to a session that is over. */
 	p->nonce_out = cn_nonce(n, p->mac, ++p->generation);
 	memset(p->hello.last, 0, sizeof(p->hello.last));
@@ -329,6 +329,11 @@ void *cn_peer_user(const struct cn_peer *p)
 void cn_peer_set_user(struct cn_peer *p, void *user)
 {
 	p->user = user;
+}
+
+bool cn_peer_is_replaced(const struct cn_peer *p)
+{
+	return p->node->names[p->index] == 0;
 }
 
 uint32_t cn_peer_mtu(const struct cn_peer *p)

@@ -46,7 +46,9 @@ enum cn_path_state {
 const char *cn_peer_name(const struct cn_peer *p);
 uint32_t cn_peer_index(const struct cn_peer *p); /* in the node table */
 bool cn_peer_alive(const struct cn_peer *p);	 /* a session is established */
-uint32_t cn_peer_mtu(const struct cn_peer *p);	 /* of its hello */
+/* Another peer is, or was since, established under its name. */
+bool cn_peer_is_replaced(const struct cn_peer *p);
+uint32_t cn_peer_mtu(const struct cn_peer *p); /* of its hello */
 /* Its smallest round trip so far; 0: none was measured. */
 cn_time cn_peer_least_rtt(const struct cn_peer *p);
 void *cn_peer_user(const struct cn_peer *p); /* the engine's own; NULL at first */

@@ -53,6 +53,8 @@ struct cn_peer {
 	uint64_t nonce_out;	  /* ours for it, known to receivers of our hellos to it alone */
 	uint64_t nonce_in;	  /* its own for us, validated while the session is established */
 	uint32_t bye_out, bye_in; /* tokens of the session's goodbyes */
+	cn_time refused_at; /* another one had its name, for the first time; 0: it was established
+			     * since */
 	struct cn_bucket log;
 	bool mtu_logged; /* that its MTU is a different one */
 	uint32_t mtu;
@@ -63,7 +65,7 @@ struct cn_peer *cn_peer_by_mac(struct cn_node *n, const uint8_t mac[6]);
 /* `name`: of a node that may take the place of one that is not listed; else NULL. NULL: table full.
  */
 struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6], const char *name);
-uint32_t cn_name_hash(const char *name); /* never 0 */
+uint32_t cn_name_hash(const char *name); /* odd */
 /* Begins and ends the session. */
 void cn_peer_up(struct cn_peer *p);
 void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why);

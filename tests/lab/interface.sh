@@ -141,7 +141,8 @@ collnet lab shell --shape 3 --rate 20mbit --keep-logs "$PWD" -- sh -c '
 	kill -0 $before || exit 12
 	wait
 	job=created
-	measure' >out 2>err </dev/null || {
+	measure || exit 13
+	lab-on h0 collnet status --json >$HERE/status.json' >out 2>err </dev/null || {
 	status=$?
 	cat out err h1.log error.*
 	fail "$what: status $status"
@@ -150,6 +151,8 @@ has "interface eth0 was removed on node h1" error.1
 has "node h1" error.0
 has "node h1" error.2
 [ "$(json verified out)" = true ] || { cat out err; fail "no new job: $what"; }
+sed 's/"jobs".*//' status.json >nodes.json
+[ "$(json name nodes.json | sort | xargs)" = "h0 h1 h2" ] || { cat status.json; fail "a node is listed twice: $what"; }
 echo "ok: $what: $(cat error.1)"
 
 # ---- replaced in the middle of an exchange; the same job again ----------------------------------
@@ -171,7 +174,7 @@ collnet lab shell --shape 3 --rate 20mbit --keep-logs "$PWD" -- sh -c '
 for r in 0 2; do
 	has "node h1 replaced its interface" error.$r
 	has "node h1 replaced its interface" h$r.log
-	if grep "another node is called h1" h$r.log; then
+	if grep "is called h1, as another" h$r.log; then
 		fail "$what: the new address was refused the name"
 	fi
 done

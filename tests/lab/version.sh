@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A host that speaks another wire version: the ranks that miss its rank name it, and so does status.
-# Status also names one of another encapsulation, and one with the name of the node.
+# Status also names one of another encapsulation, and one with the name of the node or of another one.
 # run: asan
 # timeout: 120
 # beside: others
@@ -58,30 +58,45 @@ speaks wire version 2" ] || { cat json.$rank; fail "mismatch of three nodes"; }
 done
 echo "ok: a node that was known, named at every rank and in status"
 
-# The daemon of h1 ends, and processes on the host take part in the cluster until h0 has seen it.
-for odd in COLLNET_ENCAPSULATION=raw COLLNET_NODE=h0; do
-	export odd
-	collnet lab run --shape 2 --timeout 60 --tag -- sh -c '
-		if [ $COLLNET_RANK = 1 ]; then
-			pid=$(cat $COLLNET_LAB_DIR/h1.daemon.pid)
+# The daemon of h2 ends, and processes on the host take part in the cluster until h0 has seen it.
+odd() {
+	export odd="$1" text="$2"
+	collnet lab run --shape 3 --timeout 60 --tag -- sh -c '
+		case $COLLNET_RANK in
+		2)
+			pid=$(cat $COLLNET_LAB_DIR/h2.daemon.pid)
 			kill $pid && timeout 10 tail --pid=$pid -s 0.02 -f /dev/null || exit 3
 			while [ ! -e $COLLNET_LAB_DIR/ready-seen ]; do
 				env COLLNET_MODE=direct $odd collnet bench barrier --timeout 1
 			done
 			exit 0
-		fi
+			;;
+		1)
+			while [ ! -e $COLLNET_LAB_DIR/ready-seen ]; do
+				sleep 0.05
+			done
+			exit 0
+			;;
+		esac
 		n=200
-		while ! collnet status >$HERE/status || ! grep -q "^h1 [ui]" $HERE/status; do
+		while ! collnet status >$HERE/status || ! grep -q "$text" $HERE/status; do
 			[ $((n -= 1)) -gt 0 ] || exit 4
 			sleep 0.05
 		done
 		collnet status --json >$HERE/json
 		touch $COLLNET_LAB_DIR/ready-seen' >out 2>&1 || { cat out status; fail "$odd"; }
-	case $odd in
-	*raw) text='uses encapsulation raw' ;;
-	*) text='is called h0' ;;
-	esac
-	has "^h1 $text, [at]" status
-	[ "$(json mismatch json | xargs)" = "null $text" ] || { cat json; fail "mismatch, $odd"; }
-done
-echo "ok: a node of another encapsulation, and one of the same name, in status"
+}
+
+# mismatch TEXT: of the three nodes of the table
+mismatch() {
+	[ "$(json mismatch json | sort | xargs)" = "$1" ] || { cat json; fail "mismatch, $odd"; }
+}
+
+odd COLLNET_ENCAPSULATION=raw '^h2 uses encapsulation raw, this node udp$'
+mismatch "null null uses encapsulation raw"
+odd COLLNET_NODE=h0 '^h2 is called h0, as this node$'
+mismatch "is called h0 null null"
+odd COLLNET_NODE=h1 '^02:.* is called h1, as another node$'
+mismatch "is called h1 null null"
+[ "$(json name json | sort | sed 's/^02:.*/mac/' | xargs)" = "mac h0 h1" ] || { cat json; fail "names"; }
+echo "ok: a node of another encapsulation, of the same name, of another's name, in status"

@@ -16,6 +16,8 @@
 #include "coll/team.h"
 #include "coll/wireup.h"
 #include "control_team.h"
+#include "proto/node_impl.h"
+#include "proto/wire.h"
 
 /* A hello of wire version 2 from an address comes to a host. */
 static void version_two(struct cn_sim *s, uint32_t host, const uint8_t mac[6])
@@ -253,8 +255,8 @@ static void control__missing_node_of_other_version(void **state)
 static void control__mismatches_are_listed(void **state)
 {
 	static const uint8_t mac[6] = { 2, 0, 0, 0, 9, 9 };
-	const struct cn_mismatch udp = { 3, CN_ENCAPSULATION_UDP, false };
-	const struct cn_mismatch twin = { 3, CN_ENCAPSULATION_RAW, true };
+	const struct cn_mismatch udp = { 3, CN_ENCAPSULATION_UDP, "" };
+	const struct cn_mismatch twin = { 3, CN_ENCAPSULATION_RAW, "h0" };
 	struct collnet_node_info info[CONTROL_NODES + 2];
 	struct control_mtu_team m;
 	struct cn_engine *e;
@@ -269,6 +271,9 @@ static void control__mismatches_are_listed(void **state)
 	cn_sim_run(m.sim, m.begin + CN_MS); /* what was under way */
 	cn_foreign_version_note(cn_engine_node(e), info[5].mac, &udp);
 	cn_foreign_version_note(cn_engine_node(e), mac, &twin);
+	/* The topology has its address, and another name, which others may have. */
+	m.topo->vertices[m.topo->hosts[3]].has_mac = true;
+	memcpy(m.topo->vertices[m.topo->hosts[3]].mac, mac, 6);
 	count = CONTROL_NODES + 2;
 	cn_engine_nodes(e, m.begin + 3000 * CN_MS, 0, info, &count);
 	assert_int_equal(count, CONTROL_NODES + 1);
@@ -279,6 +284,7 @@ static void control__mismatches_are_listed(void **state)
 
 		assert_string_equal(info[i].mismatch, why);
 	}
+	assert_string_equal(info[CONTROL_NODES].name, "02:00:00:00:09:09");
 	/* So does each part of it, and of the others nothing. */
 	for (uint32_t i = 0; i <= count; i++) {
 		struct collnet_node_info part[2] = { { .mtu = 1 }, { .mtu = 2 } };
@@ -292,6 +298,74 @@ static void control__mismatches_are_listed(void **state)
 			assert_memory_equal(&part[0], &info[i], sizeof(info[i]));
 		} else {
 			assert_int_equal(part[0].mtu, 1);
+		}
+	}
+	cn_sim_free(m.sim);
+	cn_topo_free(m.topo);
+}
+
+/* A hello from an address, which it has proved to have. */
+static void hello_as(struct cn_sim *s, uint32_t host, const uint8_t mac[6], const char *name)
+{
+	struct cn_node *n = cn_engine_node(cn_sim_engine(s, host));
+	const struct cn_peer *p = cn_peer_by_mac(n, mac);
+	const uint64_t echo = p != NULL ? p->nonce_out : cn_nonce(n, mac, 0);
+	struct cn_hello h = { .epoch = 77, .nonce = 1, .mtu = 1500, .cluster = n->config.cluster };
+	struct cn_wire w = { .type = CN_TYPE_HELLO,
+			     .flags = CN_FLAG_UNICAST,
+			     .seq = (uint32_t)(echo >> 32),
+			     .ack = (uint32_t)echo };
+	uint8_t frame[CN_FRAME_HEAD] = { [12] = 0x88, [13] = 0xb5 };
+	struct cn_rx_frame f;
+
+	memcpy(frame, n->config.mac, 6);
+	memcpy(frame + 6, mac, 6);
+	strcpy(h.name, name);
+	w.length = (uint16_t)cn_hello_put(frame + CN_HEAD, &h);
+	cn_wire_put(frame + CN_ETH_HEADER, &w);
+	f = cn_rx_frame_raw(frame, CN_HEAD + (size_t)w.length);
+	cn_engine_input(cn_sim_engine(s, host), cn_sim_now(s), &f);
+	cn_sim_kick(s, host);
+}
+
+/* A host comes back with another address: it is listed once. While it has the name of one that
+ * answers, it is listed by its address, and why. */
+static void control__another_address_is_listed_once(void **state)
+{
+	static const uint8_t mac[6] = { 2, 9, 0, 0, 0, 99 };
+	struct collnet_node_info info[CONTROL_NODES + 2];
+	struct control_mtu_team m;
+	struct cn_engine *e;
+	size_t count;
+
+	(void)state;
+	control_mtu_sim(&m, NULL, 4, 0, 3);
+	e = cn_sim_engine(m.sim, 0);
+	for (uint32_t crashed = 0; crashed < 2; crashed++) {
+		uint32_t named = 0;
+
+		if (crashed) {
+			cn_sim_crash(m.sim, 5);
+		}
+		for (uint32_t i = 0; i < 10; i++) {
+			hello_as(m.sim, 0, mac, "h5");
+			cn_sim_run(m.sim, cn_sim_now(m.sim) + 500 * CN_MS);
+		}
+		count = CONTROL_NODES + 2;
+		cn_engine_nodes(e, cn_sim_now(m.sim), 0, info, &count);
+		assert_int_equal(count, CONTROL_NODES + !crashed);
+		for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+			assert_true(info[i].alive);
+			assert_string_equal(info[i].mismatch, "");
+			named += strcmp(info[i].name, "h5") == 0;
+		}
+		assert_int_equal(named, 1);
+		assert_memory_equal(info[count - 1].mac, mac, 6);
+		if (!crashed) {
+			assert_string_equal(info[count - 1].name, "02:09:00:00:00:63");
+			assert_string_equal(info[count - 1].mismatch,
+					    "is called h5, as another node");
+			assert_false(info[count - 1].alive);
 		}
 	}
 	cn_sim_free(m.sim);
@@ -321,6 +395,7 @@ int main(void)
 		cmocka_unit_test(control__silent_node_of_other_version),
 		cmocka_unit_test(control__missing_node_of_other_version),
 		cmocka_unit_test(control__mismatches_are_listed),
+		cmocka_unit_test(control__another_address_is_listed_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

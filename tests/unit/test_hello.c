@@ -313,10 +313,28 @@ static void two_of_a_name(struct cn_node_config *c)
 	c->name[0] = c->name[0] == 'c' ? 'b' : c->name[0];
 }
 
-/* The first node keeps the name while it answers, also if no operation waits for it. */
+/* What the node knows of one with which no session is possible. */
+static void assert_mismatch(struct pair *p, uint32_t at, uint32_t of, const char *text)
+{
+	struct cn_node *n = p->nodes[at].node;
+	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
+	char out[CN_FOREIGN_VERSION_TEXT];
+
+	assert_int_equal(cn_node_foreign_versions(n, p->now, s), 1);
+	assert_memory_equal(s[0].mac, p->nodes[of].config.mac, 6);
+	assert_null(s[0].peer);
+	cn_foreign_version_text(n, &s[0].what, out);
+	assert_string_equal(out, text);
+}
+
+/*
+ * The first node keeps the name while it answers, also if no operation waits for it. A third node
+ * says so once. The other one has the name, and nothing is said of it, once it is free.
+ */
 static void hello__name_is_taken(void **state)
 {
 	struct pair *p = pair_new(3, SEED, two_of_a_name);
+	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
 
 	(void)state;
 	pair_stop(p, 2);
@@ -326,17 +344,104 @@ static void hello__name_is_taken(void **state)
 	lines = 0;
 	collnet_set_log(count_line, NULL);
 	pair_start(p, 2);
-	pair_run(p, 5000 * CN_MS);
+	pair_run(p, 60000 * CN_MS);
 	collnet_set_log(NULL, NULL);
 	assert_string_equal(p->log, "");
-	assert_int_equal(lines > 0, 1);
-	assert_non_null(strstr(last_line, "another node is called b too (02:00:00:00:00:0"));
+	assert_int_equal(lines, 3); /* one on each node */
+	assert_mismatch(p, 0, 2, "is called b, as another node");
+	assert_mismatch(p, 1, 2, "is called b, as this node");
+	assert_mismatch(p, 2, 1, "is called b, as this node");
+	assert_true(cn_peer_is_replaced(pair_peer(p, 0, 2)));
 	assert_ptr_equal(cn_node_find(p->nodes[0].node, "b"), pair_peer(p, 0, 1));
 	talks(p);
 	pair_stop(p, 1);
 	pair_run(p, 5000 * CN_MS);
 	assert_ptr_equal(cn_node_find(p->nodes[0].node, "b"), pair_peer(p, 0, 2));
 	assert_true(pair_is_up(p, 0, 2) && pair_is_up(p, 2, 0));
+	assert_int_equal(cn_node_foreign_versions(p->nodes[0].node, p->now, s), 0);
+	assert_true(cn_peer_is_replaced(pair_peer(p, 0, 1)));
+	pair_free(p);
+}
+
+/*
+ * A node crashes and comes back with another address: until the first one is given up it is
+ * refused, which is no conflict. The former entry is not listed, also after the new one is down;
+ * and it is again with the former address.
+ */
+static void hello__another_address(void **state)
+{
+	struct pair *p = up(3, NULL);
+	struct cn_peer *former = pair_peer(p, 0, 1), *peer;
+	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
+
+	(void)state;
+	pair_stop(p, 1);
+	pair_run(p, 200 * CN_MS);
+	assert_true(pair_is_up(p, 0, 1));
+	lines = 0;
+	collnet_set_log(count_line, NULL);
+	p->nodes[1].config.mac[4] = 7;
+	pair_start(p, 1);
+	pair_run(p, 700 * CN_MS);
+	peer = pair_peer(p, 0, 1);
+	assert_int_equal(peer->state, CN_PEER_DOWN);
+	assert_int_equal(cn_node_foreign_versions(p->nodes[0].node, p->now, s), 0);
+	pair_run(p, 4000 * CN_MS);
+	collnet_set_log(NULL, NULL);
+	assert_int_equal(lines, 0);
+	assert_true(pair_is_up(p, 0, 1));
+	assert_true(cn_peer_is_replaced(former));
+	assert_false(cn_peer_is_replaced(peer));
+	pair_stop(p, 1);
+	pair_expect(p, 0, 1);
+	pair_run(p, 4000 * CN_MS);
+	assert_int_equal(peer->state, CN_PEER_DOWN);
+	assert_true(cn_peer_is_replaced(former));
+	assert_false(cn_peer_is_replaced(peer));
+	p->nodes[1].config.mac[4] = 0;
+	pair_start(p, 1);
+	pair_run(p, 4000 * CN_MS);
+	assert_int_equal(former->state, CN_PEER_UP);
+	assert_true(cn_peer_is_replaced(peer));
+	assert_false(cn_peer_is_replaced(former));
+	pair_free(p);
+}
+
+/* A node that was known by a name of its own comes back with one that is taken, and then with its
+ * own again. */
+static void hello__known_node_takes_a_name(void **state)
+{
+	struct pair *p = up(3, NULL);
+	struct cn_peer *c = pair_peer(p, 0, 2);
+
+	(void)state;
+	for (uint32_t own = 0; own < 2; own++) {
+		pair_stop(p, 2);
+		p->nodes[2].config.name[0] = own ? 'c' : 'b';
+		pair_start(p, 2);
+		pair_run(p, 3000 * CN_MS);
+		assert_int_equal(c->state, own ? CN_PEER_UP : CN_PEER_DOWN);
+		assert_int_equal(cn_peer_is_replaced(c), !own);
+	}
+	pair_free(p);
+}
+
+/* A mismatch is forgotten as soon as a session is established. */
+static void hello__mismatch_is_repaired(void **state)
+{
+	const struct cn_mismatch udp = { CN_WIRE_VERSION, CN_ENCAPSULATION_UDP, "" };
+	struct pair *p = up(2, NULL);
+	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
+
+	(void)state;
+	pair_stop(p, 1);
+	pair_run(p, CN_MS);
+	cn_foreign_version_note(p->nodes[0].node, p->nodes[1].config.mac, &udp);
+	assert_int_equal(cn_node_foreign_versions(p->nodes[0].node, p->now, s), 1);
+	pair_start(p, 1);
+	pair_run(p, 1000 * CN_MS);
+	assert_true(pair_is_up(p, 0, 1));
+	assert_int_equal(cn_node_foreign_versions(p->nodes[0].node, p->now, s), 0);
 	pair_free(p);
 }
 
@@ -349,8 +454,6 @@ static void all_of_a_name(struct cn_node_config *c)
 static void hello__name_of_this_node(void **state)
 {
 	struct pair *p = pair_new(2, SEED, all_of_a_name);
-	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
-	char text[CN_FOREIGN_VERSION_TEXT];
 
 	(void)state;
 	lines = 0;
@@ -359,12 +462,9 @@ static void hello__name_of_this_node(void **state)
 	collnet_set_log(NULL, NULL);
 	assert_int_equal(lines, 2);
 	assert_non_null(strstr(last_line, " is called twin, as this node: give every node a name"));
-	for (int i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		assert_false(pair_is_up(p, i, 1 - i));
-		assert_int_equal(cn_node_foreign_versions(p->nodes[i].node, p->now, s), 1);
-		assert_memory_equal(s[0].mac, p->nodes[1 - i].config.mac, 6);
-		cn_foreign_version_text(p->nodes[i].node, &s[0].what, text);
-		assert_string_equal(text, "is called twin, as this node");
+		assert_mismatch(p, i, 1 - i, "is called twin, as this node");
 	}
 	pair_free(p);
 }
@@ -380,6 +480,9 @@ int main(void)
 		cmocka_unit_test(hello__invented_nodes),
 		cmocka_unit_test(hello__log_is_bounded),
 		cmocka_unit_test(hello__name_is_taken),
+		cmocka_unit_test(hello__another_address),
+		cmocka_unit_test(hello__known_node_takes_a_name),
+		cmocka_unit_test(hello__mismatch_is_repaired),
 		cmocka_unit_test(hello__name_of_this_node),
 	};
 

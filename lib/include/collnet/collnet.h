@@ -624,13 +624,15 @@ struct collnet_node_info {
 	uint64_t data_resent;
 	uint64_t data_received;
 	/** Why the two nodes cannot communicate, as "speaks wire version 2, this node 3", "uses
-	 * encapsulation udp, this node raw" or "is called n1, as this node"; "": not known */
+	 * encapsulation udp, this node raw", "is called n1, as this node" or "is called n1, as
+	 * another node"; "": not known */
 	char mismatch[COLLNET_NAME_MAX + 33];
 };
 
 /**
  * Writes up to *count entries and sets *count to the number of known nodes. Up to 16 nodes with a
- * mismatch that were never in the table are listed last, by the topology's name or by address.
+ * mismatch that were never in the table are listed last, by the topology's name or by address; by
+ * address those that share a name.
  */
 int collnet_get_nodes(collnet_t *c, struct collnet_node_info *out, size_t *count);
 

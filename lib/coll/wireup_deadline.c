@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A team that is not ready at the deadline of a rank here: why not. */
+#include <stdio.h>
+
 #include "coll/engine_state.h"
 #include "coll/ranges.h"
 #include "coll/team.h"
@@ -22,10 +24,35 @@ static uint32_t list_missing(const struct cn_team *t, const uint64_t *bits, char
 	return n;
 }
 
+/* "; nodes of cluster 2 were heard, this node is of cluster 0", or "". */
+static void cluster_clause(const struct cn_engine *e, cn_time now, char *text, size_t cap)
+{
+	uint16_t other;
+
+	text[0] = '\0';
+	if (cn_node_other_cluster(e->own.node, now, &other)) {
+		snprintf(text, cap, "; nodes of cluster %u were heard, this node is of cluster %u",
+			 other, e->config.node.cluster);
+	}
+}
+
+/* A node is alive that did not announce the job: its ranks may have another owner. */
+static bool has_bystander(const struct cn_team *t)
+{
+	struct cn_node *n = t->engine->own.node;
+
+	for (uint32_t i = 0; !t->wireup.derived && i < cn_node_peers(n); i++) {
+		if (cn_peer_alive(cn_node_peer(n, i)) && !t->wireup.advertised[i].candidate) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Others may have given up before us: those that never came are to blame, not those that left. */
 void cn_wireup_timeout(struct cn_team *t, cn_time now)
 {
-	char missing[200], other[256];
+	char missing[200], other[256], cluster[80];
 	uint32_t n;
 
 	cn_wireup_check(t, now);
@@ -40,8 +67,10 @@ void cn_wireup_timeout(struct cn_team *t, cn_time now)
 		return;
 	}
 	cn_version_mismatch_clause(t, now, NULL, other, sizeof(other));
+	cluster_clause(t->engine, now, cluster, sizeof(cluster));
 	/* FAIL carries 255 bytes. */
-	n = list_missing(t, t->wireup.seen, missing, other[0] == '\0' ? sizeof(missing) : 60);
+	n = list_missing(t, t->wireup.seen, missing,
+			 other[0] == '\0' && cluster[0] == '\0' ? sizeof(missing) : 60);
 	if (n > 0 && t->wireup.contradiction[0] != '\0') {
 		cn_team_fail(
 			t, false, COLLNET_ETIMEOUT,
@@ -53,9 +82,10 @@ void cn_wireup_timeout(struct cn_team *t, cn_time now)
 		/* Nodes that received no such frame are notified. */
 		cn_team_fail(
 			t, other[0] != '\0', COLLNET_ETIMEOUT,
-			"job %s: %u of %u ranks missing at the deadline: %s%s; start them, or see "
-			"whether collnet status shows their nodes",
-			t->job, n, t->ranks, missing, other);
+			"job %s: %u of %u ranks missing at the deadline: %s%s%s; start them%s, or "
+			"see whether collnet status shows their nodes",
+			t->job, n, t->ranks, missing, other, cluster,
+			has_bystander(t) ? ", with the same user ID or COLLNET_SECRET" : "");
 		return;
 	}
 	n = list_missing(t, t->wireup.present, missing, sizeof(missing));

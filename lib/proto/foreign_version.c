@@ -98,6 +98,24 @@ void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6],
 	       what->name[0] != '\0' ? ": give every node a name of its own by --node" : "");
 }
 
+/* One cluster is kept as entries are; any number of nodes may be of any cluster. */
+void cn_other_cluster_note(struct cn_node *n, uint16_t id)
+{
+	struct cn_other_cluster *o = &n->other_cluster;
+
+	if (!o->heard || o->id == id || n->now >= o->last_rx + replaced_after) {
+		*o = (struct cn_other_cluster){ .heard = true, .id = id, .last_rx = n->now };
+	}
+}
+
+bool cn_node_other_cluster(const struct cn_node *n, cn_time now, uint16_t *id)
+{
+	const struct cn_other_cluster *o = &n->other_cluster;
+
+	*id = o->id;
+	return o->heard && now < o->last_rx + expires_after;
+}
+
 uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
 				  struct cn_foreign_version out[CN_FOREIGN_VERSIONS])
 {

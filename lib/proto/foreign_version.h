@@ -47,6 +47,10 @@ void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6],
 			     const struct cn_mismatch *what);
 /* A session with this address is established. */
 void cn_foreign_version_forget(struct cn_node *n, const uint8_t mac[6]);
+/* A hello of another cluster came. */
+void cn_other_cluster_note(struct cn_node *n, uint16_t id);
+/* Whether one came during the last minute; *id: its cluster, or one of theirs. */
+bool cn_node_other_cluster(const struct cn_node *n, cn_time now, uint16_t *id);
 /* "speaks wire version 2, this node 3", "uses encapsulation udp, this node raw", "is called n1, as
  * this node" or "is called n1, as another node". */
 #define CN_FOREIGN_VERSION_TEXT sizeof(((struct collnet_node_info *)NULL)->mismatch)

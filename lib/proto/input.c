@@ -74,7 +74,7 @@ static void stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p,
 }
 
 /* What is wrong with a frame whatever its addresses are. */
-static enum cn_wire_fault check(const struct cn_node *n, const struct cn_rx_frame *f,
+static enum cn_wire_fault check(struct cn_node *n, const struct cn_rx_frame *f,
 				const uint8_t *payload, struct cn_wire *w)
 {
 	enum cn_wire_fault fault = cn_wire_get(f->data, f->len, w);
@@ -82,11 +82,14 @@ static enum cn_wire_fault check(const struct cn_node *n, const struct cn_rx_fram
 	if (fault != CN_WIRE_OK) {
 		return fault;
 	}
-	if (w->type == CN_TYPE_HELLO) {
-		return cn_hello_is_foreign(payload, w->length, n->config.cluster) ? CN_WIRE_FOREIGN
-										  : CN_WIRE_OK;
+	if (w->type != CN_TYPE_HELLO) {
+		return w->length > n->payload ? CN_WIRE_BAD : CN_WIRE_OK;
 	}
-	return w->length > n->payload ? CN_WIRE_BAD : CN_WIRE_OK;
+	if (!cn_hello_is_foreign(payload, w->length, n->config.cluster)) {
+		return CN_WIRE_OK;
+	}
+	cn_other_cluster_note(n, cn_hello_cluster(payload));
+	return CN_WIRE_FOREIGN;
 }
 
 void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)

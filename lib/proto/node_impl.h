@@ -55,6 +55,11 @@ struct cn_node {
 	struct cn_unvalidated *unvalidated_first, *unvalidated_last; /* a hello is due */
 	struct cn_bucket unvalidated_replies;
 	struct cn_foreign_version_entry foreign_versions[CN_FOREIGN_VERSIONS];
+	struct cn_other_cluster {
+		bool heard;
+		uint16_t id;
+		cn_time last_rx;
+	} other_cluster;
 
 	struct cn_bucket log, foreign_version_log;
 	uint32_t log_suppressed;

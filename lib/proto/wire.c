@@ -91,9 +91,14 @@ bool cn_hello_get(const uint8_t *in, size_t len, struct cn_hello *h)
 	return h->epoch != 0 && strlen(h->name) == n && cn_valid_name(h->name);
 }
 
+uint16_t cn_hello_cluster(const uint8_t *in)
+{
+	return cn_get_be16(in + 16);
+}
+
 bool cn_hello_is_foreign(const uint8_t *in, size_t len, uint16_t cluster)
 {
-	return len >= 18 && cn_get_be16(in + 16) != cluster;
+	return len >= 18 && cn_hello_cluster(in) != cluster;
 }
 
 /* Public: only the nonces are secret. */

@@ -129,7 +129,9 @@ uint16_t cn_wire_port(const uint8_t *in, size_t len);
 /* Writes the body and returns its length; reads a body of exactly `len` bytes. */
 size_t cn_hello_put(uint8_t out[CN_HELLO_MAX], const struct cn_hello *h);
 bool cn_hello_get(const uint8_t *in, size_t len, struct cn_hello *h);
-/* Whether the body is that of another cluster; false where it is too short to say so. */
+/* The cluster of a body of 18 bytes or more; whether a body is that of another cluster; false where
+ * it is too short to say so. */
+uint16_t cn_hello_cluster(const uint8_t *in);
 bool cn_hello_is_foreign(const uint8_t *in, size_t len, uint16_t cluster);
 
 /* One end of a session, and what both ends derive from the two: of the frames from one to other. */

@@ -204,9 +204,10 @@ class collnet_stats(_Structure):
         ("window_now", c_uint32), ("window_peak", c_uint32), ("nodes", c_uint32),
         ("jobs", c_uint32), ("mtu", c_uint32), ("link_rate", c_uint64),
         ("version_frames", c_uint64), ("plans", c_uint64), ("adaptive_window", c_uint32),
-        ("no_carrier", c_uint32), ("interface", c_char * 32), ("link", c_char * 8),
-        ("encapsulation", c_char * 8), ("ethertype", c_uint16), ("cluster", c_uint16),
-        ("down", c_uint32), ("send_full", c_uint64), ("send_errors", c_uint64)]
+        ("no_carrier", c_uint8), ("other_heard", c_uint8), ("other_cluster", c_uint16),
+        ("interface", c_char * 32), ("link", c_char * 8), ("encapsulation", c_char * 8),
+        ("ethertype", c_uint16), ("cluster", c_uint16), ("down", c_uint32),
+        ("send_full", c_uint64), ("send_errors", c_uint64)]
 
 
 class collnet_node_info(_Structure):
@@ -419,7 +420,7 @@ def text(name, value):
 
 
 def values(structure):
-    """The fields of a structure as a dictionary, without its size and what is reserved."""
+    """The fields of a structure as a dictionary, without its size."""
     result = {}
     for name, kind in structure._fields_:
         value = getattr(structure, name)
@@ -429,5 +430,4 @@ def values(structure):
             value = value.decode(errors="replace")
         result[name] = value
     result.pop("size", None)
-    result.pop("zero", None)
     return result

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A host that speaks another wire version: the ranks that miss its rank name it, and so does status.
-# Status also names one of another encapsulation, and one with the name of the node or of another one.
+# Status also names one of another encapsulation, one with the name of the node or of another one, and
+# another cluster.
 # run: asan
 # timeout: 120
 # beside: others
@@ -99,4 +100,7 @@ mismatch "is called h0 null null"
 odd COLLNET_NODE=h1 '^02:.* is called h1, as another node$'
 mismatch "is called h1 null null"
 [ "$(json name json | sort | sed 's/^02:.*/mac/' | xargs)" = "mac h0 h1" ] || { cat json; fail "names"; }
-echo "ok: a node of another encapsulation, of the same name, of another's name, in status"
+odd COLLNET_CLUSTER=2 '^nodes of cluster 2 were heard, this node is of cluster 1$'
+mismatch "null null null"
+[ "$(json other_cluster json)" = 2 ] || { cat json; fail "other_cluster"; }
+echo "ok: a node of another encapsulation, of the same name, of another's name, of another cluster, in status"

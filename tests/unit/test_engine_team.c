@@ -35,6 +35,24 @@ static void engine__rank_is_missing(void **state)
 			assert_non_null(strstr(w->rank[r].joined.text, "2, 5-6"));
 		}
 	}
+	/* Host 2 is alive, and has no rank. */
+	assert_non_null(strstr(w->rank[0].joined.text, "; start them, with the same user ID or "
+						       "COLLNET_SECRET, or see whether"));
+	engine_leave_all(w);
+	engine_run(w, 100 * CN_MS);
+	/* Every host has a rank; one has heard another cluster. */
+	cn_other_cluster_note(cn_engine_node(w->engines[3]), 7);
+	for (uint32_t r = 0; r < 7; r++) {
+		engine_join(w, r, r % 4, "seven", 2 * SECOND);
+	}
+	engine_wait_all(w, -1, 2100 * CN_MS);
+	for (uint32_t r = 0; r < 7; r++) {
+		assert_non_null(strstr(w->rank[r].joined.text,
+				       r != 3 ? "missing at the deadline: 7; start them, or see "
+					      : "missing at the deadline: 7; nodes of cluster 7 "
+						"were heard, this node is of cluster 0; start "
+						"them, or see "));
+	}
 	engine_leave_all(w);
 	w->ranks = 4; /* the same name, another size: nothing of the first run is in the way */
 	engine_run(w, 100 * CN_MS);

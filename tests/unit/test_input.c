@@ -151,14 +151,17 @@ static void input__foreign_frames(void **state)
 }
 
 /* A hello of another cluster is counted as foreign, whatever else is right in it, and one of this
- * cluster is not. A body that ends before its cluster is bad. */
+ * cluster is not. The cluster is known for a minute, and another one takes its place if nothing of
+ * it comes for some seconds. A body that ends before its cluster is bad. */
 static void input__other_cluster(void **state)
 {
 	static const uint8_t flags[] = { 0, CN_FLAG_SOLICIT, CN_FLAG_UNICAST | CN_FLAG_SOLICIT,
 					 CN_FLAG_UNICAST | CN_FLAG_BYE };
 	const uint32_t token = pair_peer(p, 0, 1)->bye_in;
+	uint16_t other;
 
 	(void)state;
+	assert_false(cn_node_other_cluster(p->nodes[0].node, p->now, &other));
 	for (size_t i = 0; i < sizeof(flags); i++) {
 		hello_of_b(flags[i], token, 2);
 		assert_counts(0, 1, 0, 0);
@@ -166,6 +169,16 @@ static void input__other_cluster(void **state)
 		assert_counts(0, 1, 0, 0);
 		assert_true(pair_is_up(p, 0, 1));
 	}
+	assert_true(cn_node_other_cluster(p->nodes[0].node, p->now, &other));
+	assert_int_equal(other, 2); /* it goes on to come */
+	assert_true(cn_node_other_cluster(p->nodes[0].node, p->now + 59000 * CN_MS, &other));
+	assert_false(cn_node_other_cluster(p->nodes[0].node, p->now + 60000 * CN_MS, &other));
+	p->now += 5000 * CN_MS;
+	hello_of_b(0, 0, 0x101);
+	assert_counts(0, 1, 0, 0);
+	assert_int_equal(pair_stats(p, 0).other_heard, 1);
+	assert_int_equal(pair_stats(p, 0).other_cluster, 0x101);
+	assert_int_equal(pair_stats(p, 1).other_heard, 0);
 	for (uint16_t len = 0; len < 18; len++) {
 		hello_of_b(0, 0, 2);
 		cn_put_be16(frame + CN_ETH_HEADER + 4, len);

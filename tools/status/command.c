@@ -184,6 +184,11 @@ static bool show_json(const struct status *s)
 	json_string(&j, "encapsulation", st->encapsulation);
 	json_uint(&j, "ethertype", st->ethertype);
 	json_uint(&j, "cluster", st->cluster);
+	if (st->other_heard) {
+		json_uint(&j, "other_cluster", st->other_cluster);
+	} else {
+		json_null(&j, "other_cluster");
+	}
 	json_uint(&j, "mtu", st->mtu);
 	json_double(&j, "link_rate_bit_per_s", st->link_rate > 0 ? (double)st->link_rate : NAN, 0);
 	json_object(&j, "window");
@@ -247,6 +252,10 @@ static void show_mismatches(const struct status *s)
 		if (s->nodes[i].mismatch[0] != '\0') {
 			printf("%s %s\n", s->nodes[i].name, s->nodes[i].mismatch);
 		}
+	}
+	if (s->stats.other_heard) {
+		printf("nodes of cluster %u were heard, this node is of cluster %u\n",
+		       s->stats.other_cluster, s->stats.cluster);
 	}
 }
 

@@ -596,7 +596,9 @@ struct collnet_stats {
 	uint64_t version_frames;  /**< frames of another wire version or encapsulation */
 	uint64_t plans;		  /**< schedules planned */
 	uint32_t adaptive_window; /**< of exchanges, without a topology; 0: not in use */
-	uint32_t no_carrier;	  /**< 1: the interface is up and has no carrier */
+	uint8_t no_carrier;	  /**< 1: the interface is up and has no carrier */
+	uint8_t other_heard;	  /**< 1: a hello of another cluster came in the last minute */
+	uint16_t other_cluster;	  /**< its cluster ID */
 	char interface[32];	  /**< the network interface */
 	char link[8];		  /**< "packet", "udp" or "pcap" */
 	char encapsulation[8];	  /**< "raw", "udp" or "tcp" */

@@ -20,8 +20,8 @@ int cn_relay_init(struct cn_relay *r, uint32_t n, uint32_t root, const struct cn
 		  struct cn_err *err)
 {
 	*r = (struct cn_relay){ .n = n, .root = root, .net = *net, .steps_left = STEPS_MAX };
-	r->parent = malloc((size_t)n * 5 * sizeof(*r->parent));
-	r->busy = calloc((size_t)n * 7, sizeof(*r->busy));
+	r->parent = malloc((size_t)n * 6 * sizeof(*r->parent));
+	r->busy = calloc((size_t)n * 8, sizeof(*r->busy));
 	r->use = malloc(((size_t)net->nlinks + 2) * sizeof(*r->use));
 	r->path = malloc(((size_t)net->longest + 1) * sizeof(*r->path));
 	r->sorted = malloc(2 * (size_t)n * sizeof(*r->sorted));
@@ -34,13 +34,15 @@ int cn_relay_init(struct cn_relay *r, uint32_t n, uint32_t root, const struct cn
 	r->next = r->parent + 2 * (size_t)n;
 	r->order = r->parent + 3 * (size_t)n;
 	r->scratch = r->parent + 4 * (size_t)n;
-	memset(r->parent, 0xff, (size_t)n * 5 * sizeof(*r->parent)); /* NONE */
+	r->size = r->parent + 5 * (size_t)n;
+	memset(r->parent, 0xff, (size_t)n * 6 * sizeof(*r->parent)); /* NONE */
 	r->total = r->busy + n;
 	r->start = r->busy + 2 * (size_t)n;
 	r->ready = r->busy + 3 * (size_t)n;
 	r->cycle = r->busy + 4 * (size_t)n;
 	r->interval = r->busy + 5 * (size_t)n;
 	r->remaining = r->busy + 6 * (size_t)n;
+	r->waited = r->busy + 7 * (size_t)n;
 	return COLLNET_OK;
 }
 
@@ -163,24 +165,101 @@ static void sort_children(struct cn_relay *r, uint32_t v)
 	r->first[v] = sorted;
 }
 
+/* Sums up what is at and below v, that of the children being there; false: they are not in order.
+ */
+static bool sum_up_sorted(struct cn_relay *r, uint32_t v)
+{
+	uint64_t before = 0, end, remaining = (r->net.segments - 1) * r->interval[v], waited = 0;
+	uint64_t tail, last_tail = UINT64_MAX;
+	uint32_t size = 1, last = 0;
+
+	for (uint32_t c = r->first[v]; c != NONE; c = r->next[c]) {
+		tail = tail_of(r, c);
+		if (tail > last_tail || (tail == last_tail && c < last)) {
+			return false;
+		}
+		last_tail = tail;
+		last = c;
+		end = before + r->total[c];
+		waited += r->size[c] * end + r->waited[c];
+		size += r->size[c];
+		end += r->remaining[c];
+		remaining = end > remaining ? end : remaining;
+		before += r->busy[c];
+	}
+	r->remaining[v] = remaining;
+	r->waited[v] = waited;
+	r->size[v] = size;
+	return true;
+}
+
+static void sum_up(struct cn_relay *r, uint32_t v)
+{
+	if (!sum_up_sorted(r, v)) {
+		sort_children(r, v);
+		sum_up_sorted(r, v);
+	}
+}
+
 void cn_relay_down_up(struct cn_relay *r)
 {
 	uint32_t n = find_order(r);
 
 	forward(r, n); /* the intervals, which do not depend on the order of children */
 	for (uint32_t i = n; i-- > 0;) {
-		uint32_t v = r->order[i];
-		uint64_t before = 0, end;
-
-		sort_children(r, v);
-		r->remaining[v] = (r->net.segments - 1) * r->interval[v];
-		for (uint32_t c = r->first[v]; c != NONE; c = r->next[c]) {
-			end = before + r->total[c] + r->remaining[c];
-			r->remaining[v] = end > r->remaining[v] ? end : r->remaining[v];
-			before += r->busy[c];
-		}
+		sum_up(r, r->order[i]);
 	}
 	forward(r, n);
+}
+
+/* What depends on cycle[v], and on what is below v: of those below with another interval than
+ * before, and of v. */
+static void update_from(struct cn_relay *r, uint32_t v)
+{
+	uint32_t tail = 1;
+
+	r->order[0] = v;
+	for (uint32_t q = 0; r->net.segments > 1 && q < tail; q++) {
+		uint32_t u = r->order[q];
+		uint64_t interval = r->cycle[u] > r->interval[u] ? r->cycle[u] : r->interval[u];
+
+		for (uint32_t c = r->first[u]; c != NONE; c = r->next[c]) {
+			if (r->interval[c] != interval) {
+				r->interval[c] = interval;
+				r->order[tail++] = c;
+			}
+		}
+	}
+	while (tail-- > 0) {
+		sum_up(r, r->order[tail]);
+	}
+}
+
+/*
+ * As cn_relay_attach() and cn_relay_down_up() of a tree in down-to-up order, except for start[] and
+ * ready[], which remain those of the tree before. scratch[] is 0 before and after.
+ */
+static void move(struct cn_relay *r, uint32_t c, uint32_t parent)
+{
+	uint32_t old = r->parent[c], v;
+
+	r->cycle[old] -= r->busy[c];
+	cn_relay_attach(r, c, parent);
+	r->cycle[parent] += r->busy[c];
+	for (v = parent; v != NONE; v = r->parent[v]) {
+		r->scratch[v] = 1;
+	}
+	update_from(r, old);
+	for (v = old; !r->scratch[v]; v = r->parent[v]) {
+		sum_up(r, v);
+	}
+	update_from(r, parent);
+	for (v = parent; v != NONE; v = r->parent[v]) {
+		sum_up(r, v);
+		r->scratch[v] = 0;
+	}
+	r->finish = r->remaining[r->root];
+	r->sum = r->waited[r->root];
 }
 
 /* ---- the channels of links ------------------------------------------------------------------ */
@@ -230,8 +309,12 @@ static uint64_t conflicts_on(const struct cn_relay *r, uint32_t d, uint64_t inte
 	const uint32_t *u = r->users + r->use[d];
 	uint32_t n = r->use[d + 1] - r->use[d], channels, ended = 0;
 	uint64_t *starts = r->sorted, *ends = r->sorted + r->n, conflicts = 0, all = 0;
+	bool several = false; /* senders: one alone sends one message at a time */
 
-	if (n < 2 || n <= (channels = r->net.channels(r->net.ctx, d))) {
+	for (uint32_t i = 1; i < n && !several; i++) {
+		several = r->parent[u[i]] != r->parent[u[0]];
+	}
+	if (!several || n <= (channels = r->net.channels(r->net.ctx, d))) {
 		return 0;
 	}
 	for (uint32_t i = 0; i < n; i++) {
@@ -364,12 +447,13 @@ static uint32_t pick(const struct window *w, uint64_t finish, uint64_t sum)
 	return best;
 }
 
-/* Gives c to the best candidate. Keeps users[] up to date. */
+/* Gives c to the best candidate. Keeps the times and users[] up to date. */
 static int try_child(struct cn_relay *r, uint32_t c, uint64_t *conflicts, uint32_t *reparented,
 		     struct cn_err *err)
 {
 	uint64_t finish = r->finish, sum = r->sum, now, steps;
 	uint32_t old = r->parent[c], best;
+	bool timed = false;
 	struct window w;
 	int rc;
 
@@ -380,15 +464,16 @@ static int try_child(struct cn_relay *r, uint32_t c, uint64_t *conflicts, uint32
 		return COLLNET_OK;
 	}
 	r->steps_left -= steps;
+	memset(r->scratch, 0, r->n * sizeof(*r->scratch));
 	for (uint32_t i = 0; i < w.n; i++) {
-		cn_relay_attach(r, c, w.holder[i]);
-		cn_relay_down_up(r);
+		move(r, c, w.holder[i]);
 		w.finish[i] = r->finish;
 		w.sum[i] = r->sum;
 	}
 	while ((best = pick(&w, finish, sum)) < w.n) {
-		cn_relay_attach(r, c, w.holder[best]);
-		cn_relay_down_up(r);
+		move(r, c, w.holder[best]);
+		cn_relay_time(r);
+		timed = true;
 		rc = cn_relay_conflicts(r, &now, err);
 		r->steps_left -= r->steps_left < 4 * (uint64_t)r->n ? r->steps_left
 								    : 4 * (uint64_t)r->n;
@@ -402,8 +487,11 @@ static int try_child(struct cn_relay *r, uint32_t c, uint64_t *conflicts, uint32
 		}
 		w.finish[best] = UINT64_MAX; /* more conflicts than before */
 	}
-	cn_relay_attach(r, c, old);
-	cn_relay_down_up(r);
+	move(r, c, old);
+	if (!timed) {
+		return COLLNET_OK;
+	}
+	cn_relay_time(r);
 	return index_uses(r, err);
 }
 

@@ -38,10 +38,12 @@ struct cn_relay {
 	uint64_t *cycle;	/* it sends one segment to each of its children */
 	uint64_t *interval;	/* between segments that arrive: the longest cycle above it */
 	uint64_t *remaining;	/* w(p) of the paper: from ready until all below have the message */
+	uint64_t *waited;	/* sum of ready[] of all below, counted from its own ready */
 	uint64_t finish;	/* when the last one has all segments */
 	uint64_t sum;		/* of ready[] */
 	uint64_t steps_left;	/* up-to-down stops when it has used them up */
 	uint32_t *scratch;	/* [n] */
+	uint32_t *size;		/* [n] endpoints at and below */
 	/* Messages (their receivers) of directed link d: users[use[d]] .. users[use[d + 1] - 1] */
 	uint32_t *use, *users;
 	uint32_t *path;	  /* [longest] */

@@ -62,8 +62,8 @@ static uint64_t link_rate(const struct cn_cost *c, const struct cn_tree *t, uint
 	return rate == 0 ? (uint64_t)c->rate : rate;
 }
 
-double cn_cost_message(const struct cn_cost *c, const struct cn_tree *t, uint32_t a, uint32_t b,
-		       uint64_t bytes)
+double cn_cost_message_and_wire(const struct cn_cost *c, const struct cn_tree *t, uint32_t a,
+				uint32_t b, uint64_t bytes, double *wire)
 {
 	uint32_t x = t->host[a], y = t->host[b], top = cn_tree_meet(t, x, y);
 	uint64_t slowest = UINT64_MAX, rate;
@@ -72,6 +72,7 @@ double cn_cost_message(const struct cn_cost *c, const struct cn_tree *t, uint32_
 	uint32_t ends[2] = { x, y }, links = 0;
 
 	if (a == b) {
+		*wire = 0;
 		return 0;
 	}
 	for (int i = 0; i < 2; i++) {
@@ -84,8 +85,16 @@ double cn_cost_message(const struct cn_cost *c, const struct cn_tree *t, uint32_
 			links++;
 		}
 	}
-	return c->startup + cn_cost_wire(c, bytes, slowest) + (frames - longest) +
-	       (links - 1) * c->hop;
+	*wire = cn_cost_wire(c, bytes, slowest);
+	return c->startup + *wire + (frames - longest) + (links - 1) * c->hop;
+}
+
+double cn_cost_message(const struct cn_cost *c, const struct cn_tree *t, uint32_t a, uint32_t b,
+		       uint64_t bytes)
+{
+	double wire;
+
+	return cn_cost_message_and_wire(c, t, a, b, bytes, &wire);
 }
 
 /* An acknowledgement is asked for when half of the window has been sent. Each frame that it

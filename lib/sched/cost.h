@@ -47,6 +47,9 @@ uint64_t cn_cost_frame(const struct cn_cost *c, uint64_t bytes);
 /* Seconds of a message from node a to node b of the tree. */
 double cn_cost_message(const struct cn_cost *c, const struct cn_tree *t, uint32_t a, uint32_t b,
 		       uint64_t bytes);
+/* The same; *wire: of that, on the slowest link of the path. */
+double cn_cost_message_and_wire(const struct cn_cost *c, const struct cn_tree *t, uint32_t a,
+				uint32_t b, uint64_t bytes, double *wire);
 /* Seconds that a node waits for acknowledgements, with so many frames to send, one in each
  * `interval`; `way`: of a frame to the node that it sends to. */
 double cn_cost_waits(const struct cn_cost *c, uint64_t frames, double interval, double way);

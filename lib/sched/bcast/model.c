@@ -9,21 +9,10 @@
 void cn_bcast_cost(const struct cn_cost *c, const struct cn_tree *t, uint32_t from, uint32_t to,
 		   uint64_t bytes, uint64_t *busy, uint64_t *total)
 {
-	uint32_t ends[2] = { t->host[from], t->host[to] };
-	uint32_t top = cn_tree_meet(t, ends[0], ends[1]);
-	uint64_t slowest = UINT64_MAX;
+	double wire, all = cn_cost_message_and_wire(c, t, from, to, bytes, &wire);
 
-	for (int i = 0; i < 2; i++) {
-		for (uint32_t x = ends[i]; x != top; x = t->v[x].parent) {
-			uint64_t rate = t->topo->links[t->v[x].link].rate;
-
-			rate = rate == 0 ? (uint64_t)c->rate : rate;
-			slowest = rate < slowest ? rate : slowest;
-		}
-	}
-	*busy = cn_cost_ns(c->message +
-			   cn_cost_wire(c, bytes, slowest == UINT64_MAX ? 0 : slowest));
-	*total = cn_cost_ns(cn_cost_message(c, t, from, to, bytes));
+	*busy = cn_cost_ns(c->message + wire);
+	*total = cn_cost_ns(all);
 	*total = *total < *busy ? *busy : *total;
 }
 

@@ -20,10 +20,10 @@ int cn_relay_init(struct cn_relay *r, uint32_t n, uint32_t root, const struct cn
 		  struct cn_err *err)
 {
 	*r = (struct cn_relay){ .n = n, .root = root, .net = *net, .steps_left = STEPS_MAX };
-	r->parent = malloc((size_t)n * 6 * sizeof(*r->parent));
+	r->parent = malloc((size_t)n * 7 * sizeof(*r->parent));
 	r->busy = calloc((size_t)n * 8, sizeof(*r->busy));
 	r->use = malloc(((size_t)net->nlinks + 2) * sizeof(*r->use));
-	r->path = malloc(((size_t)net->longest + 1) * sizeof(*r->path));
+	r->path = malloc(((size_t)net->longest * (n + 1) + 1) * sizeof(*r->path));
 	r->sorted = malloc(2 * (size_t)n * sizeof(*r->sorted));
 	if (r->parent == NULL || r->busy == NULL || r->use == NULL || r->path == NULL ||
 	    r->sorted == NULL) {
@@ -35,7 +35,8 @@ int cn_relay_init(struct cn_relay *r, uint32_t n, uint32_t root, const struct cn
 	r->order = r->parent + 3 * (size_t)n;
 	r->scratch = r->parent + 4 * (size_t)n;
 	r->size = r->parent + 5 * (size_t)n;
-	memset(r->parent, 0xff, (size_t)n * 6 * sizeof(*r->parent)); /* NONE */
+	r->links = r->parent + 6 * (size_t)n;
+	memset(r->parent, 0xff, (size_t)n * 7 * sizeof(*r->parent)); /* NONE */
 	r->total = r->busy + n;
 	r->start = r->busy + 2 * (size_t)n;
 	r->ready = r->busy + 3 * (size_t)n;
@@ -69,6 +70,11 @@ static void append(struct cn_relay *r, uint32_t v, uint32_t parent)
 	r->parent[v] = parent;
 }
 
+static uint32_t *path_of(const struct cn_relay *r, uint32_t v)
+{
+	return r->path + (size_t)(v + 1) * r->net.longest;
+}
+
 void cn_relay_attach(struct cn_relay *r, uint32_t v, uint32_t parent)
 {
 	if (r->parent[v] != NONE) {
@@ -81,6 +87,7 @@ void cn_relay_attach(struct cn_relay *r, uint32_t v, uint32_t parent)
 	}
 	append(r, v, parent);
 	r->net.cost(r->net.ctx, parent, v, &r->busy[v], &r->total[v]);
+	r->links[v] = r->net.path(r->net.ctx, parent, v, path_of(r, v));
 }
 
 void cn_relay_reprice(struct cn_relay *r)
@@ -271,12 +278,10 @@ static int index_uses(struct cn_relay *r, struct cn_err *err)
 
 	memset(use, 0, ((size_t)links + 2) * sizeof(*use));
 	for (uint32_t v = 0; v < r->n; v++) {
-		uint32_t n = r->parent[v] == NONE
-				     ? 0
-				     : r->net.path(r->net.ctx, r->parent[v], v, r->path);
+		const uint32_t *path = path_of(r, v);
 
-		while (n > 0) {
-			use[r->path[--n] + 2]++;
+		for (uint32_t i = 0; r->parent[v] != NONE && i < r->links[v]; i++) {
+			use[path[i] + 2]++;
 		}
 	}
 	for (uint32_t d = 2; d < links + 2; d++) {
@@ -289,12 +294,10 @@ static int index_uses(struct cn_relay *r, struct cn_err *err)
 	r->users = users;
 	/* use[d + 1] runs while the users of d are filled in, up to where those of d + 1 begin. */
 	for (uint32_t v = 0; v < r->n; v++) {
-		uint32_t n = r->parent[v] == NONE
-				     ? 0
-				     : r->net.path(r->net.ctx, r->parent[v], v, r->path);
+		const uint32_t *path = path_of(r, v);
 
-		while (n > 0) {
-			users[use[r->path[--n] + 1]++] = v;
+		for (uint32_t i = 0; r->parent[v] != NONE && i < r->links[v]; i++) {
+			users[use[path[i] + 1]++] = v;
 		}
 	}
 	return COLLNET_OK;

@@ -46,7 +46,8 @@ struct cn_relay {
 	uint32_t *size;		/* [n] endpoints at and below */
 	/* Messages (their receivers) of directed link d: users[use[d]] .. users[use[d + 1] - 1] */
 	uint32_t *use, *users;
-	uint32_t *path;	  /* [longest] */
+	uint32_t *links;  /* [n] of the route of the message to it */
+	uint32_t *path;	  /* [longest] scratch, then [longest] each: the routes */
 	uint64_t *sorted; /* [2 n] */
 };
 

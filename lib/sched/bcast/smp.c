@@ -30,6 +30,7 @@ struct smp {
 	const struct cn_tree *t;
 	const struct cn_cost *c;
 	uint32_t n, root;
+	uint32_t most; /* hosts of the team on a switch */
 	uint64_t bytes, segment;
 	uint32_t *above;  /* [nvertices] working switch above a working switch, of the topology */
 	uint32_t *leader; /* [nvertices] node that leads a working switch; NONE */
@@ -99,6 +100,14 @@ static int find_switches(struct smp *s, struct cn_err *err)
 		s->leader[v] = s->leader[v] == NONE ? i : s->leader[v];
 		s->movable[i] = s->leader[v] == i && i != s->root;
 	}
+	for (uint32_t x = 0; x < s->t->n; x++) {
+		uint32_t hosts = 0;
+
+		for (uint32_t k = 0; k < s->t->v[x].nchildren; k++) {
+			hosts += s->t->v[s->t->children[s->t->v[x].first_child + k]].node != NONE;
+		}
+		s->most = hosts > s->most ? hosts : s->most;
+	}
 	rc = cn_bswitch_shortest(&net, switch_of(s, s->root), &paths, err);
 	if (!rc) {
 		cn_bswitch_above(&net, &paths, s->above);
@@ -130,6 +139,23 @@ static int smp_init(struct smp *s, const struct cn_layout *l, uint32_t root, uin
 static uint32_t inner_parent(enum inner kind, uint32_t i)
 {
 	return kind == BINOMIAL ? i & (i - 1) : kind == BINARY ? (i - 1) / 2 : i - 1;
+}
+
+/* Whether a kind before gives the same tree: among three hosts, for example. */
+static bool is_repeated(const struct smp *s, enum inner kind)
+{
+	for (int before = 0; before < (int)kind; before++) {
+		uint32_t i = 1;
+
+		while (i < s->most &&
+		       inner_parent(kind, i) == inner_parent((enum inner)before, i)) {
+			i++;
+		}
+		if (i >= s->most) {
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Levels 1 and 2 as a tree of nodes. hosts[n] is scratch. */
@@ -216,6 +242,9 @@ static int best_tree(struct smp *s, uint64_t *segment, struct cn_bcast *b, uint3
 		struct cn_relay r;
 		uint64_t size;
 
+		if (is_repeated(s, (enum inner)kind)) {
+			continue;
+		}
 		rc = cn_relay_init(&r, s->n, s->root, &net, err);
 		if (rc) {
 			break;

@@ -474,7 +474,7 @@ static clock_t build_time(cn_bcast_builder *build, const struct cn_layout *l)
 }
 
 /* The search among 128 switches must not compute all times anew for each sender that it tries:
- * 2,500 times as long as a binomial tree then, else 210. */
+ * 2,500 times as long as a binomial tree then, else 160. */
 static void cn_bcast_smp__search_is_short(void **state)
 {
 	struct cn_layout l = { .nnodes = 1024 };

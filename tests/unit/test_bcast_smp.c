@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "sched/bcast/bcast.h"
 #include "sched/bcast/relay.h"
@@ -456,45 +455,6 @@ static void cn_bcast_smp__a_star_is_served_in_parallel(void **state)
 	cn_topo_free(topo);
 }
 
-/* Processor time of the fastest of several builds. */
-static clock_t build_time(cn_bcast_builder *build, const struct cn_layout *l)
-{
-	clock_t best = 0;
-
-	for (int i = 0; i < 5; i++) {
-		clock_t time = clock();
-		struct cn_bcast b;
-
-		assert_int_equal(build(l, 0, 8, 0, &cn_cost_default, &b, NULL), COLLNET_OK);
-		time = clock() - time;
-		cn_bcast_done(&b);
-		best = i == 0 || time < best ? time : best;
-	}
-	return best;
-}
-
-/* The search among 128 switches must not compute all times anew for each sender that it tries:
- * 2,500 times as long as a binomial tree then, else 160. */
-static void cn_bcast_smp__search_is_short(void **state)
-{
-	struct cn_layout l = { .nnodes = 1024 };
-	struct cn_topo *topo;
-	struct cn_tree *tree;
-	clock_t smp, binomial;
-
-	(void)state;
-	assert_int_equal(cn_topo_shape("8x128", 1000000000, 43, 0, 45, &topo, NULL), COLLNET_OK);
-	assert_int_equal(cn_tree_make(topo, topo->hosts, 1024, CN_TOPO_NONE, &tree, NULL),
-			 COLLNET_OK);
-	l.tree = tree;
-	binomial = build_time(cn_bcast_binomial, &l);
-	smp = build_time(cn_bcast_smp, &l);
-	printf("a tree of 1,024 nodes: %ld us, a binomial one %ld\n", (long)smp, (long)binomial);
-	assert_true(smp < 800 * binomial);
-	cn_tree_free(tree);
-	cn_topo_free(topo);
-}
-
 /* "Broadcast on Clusters of SMPs with Optimal Concurrency": the heuristics on 1,000 networks. */
 static void smp_broadcast__1000_random_networks_never_worse(void **state)
 {
@@ -583,7 +543,6 @@ int main(void)
 		cmocka_unit_test(cn_relay_up_down__leaves_it_in_order),
 		cmocka_unit_test(cn_relay_conflicts__counts_channels),
 		cmocka_unit_test(cn_bcast_smp__a_star_is_served_in_parallel),
-		cmocka_unit_test(cn_bcast_smp__search_is_short),
 		cmocka_unit_test(cn_bcast_smp__hardly_any_rate),
 		cmocka_unit_test(smp_broadcast__1000_random_networks_never_worse),
 		cmocka_unit_test(experiment_bcast__a_line_a_network),

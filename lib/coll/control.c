@@ -296,7 +296,7 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 			   (t->state == CN_TEAM_READY && team_of(e, m, j, &k) != t))) {
 		send_end(e, m->peer, yours);
 	}
-	for (uint32_t i = 0; i < e->places; i++) {
+	for (uint32_t i = 0; i < e->places && e->nforming > 0; i++) {
 		t = e->teams[i];
 		if (t != NULL && t->state == CN_TEAM_FORMING && t->owner == j->owner &&
 		    strcmp(t->job, j->job) == 0) {
@@ -338,7 +338,7 @@ static void on_commit(struct cn_engine *e, cn_time now, struct cn_engine_peer *m
 static struct cn_team *forming_of(struct cn_engine *e, struct cn_engine_peer *m,
 				  const struct cn_join *j, bool any_size)
 {
-	for (uint32_t i = 0; i < e->places; i++) {
+	for (uint32_t i = 0; i < e->places && e->nforming > 0; i++) {
 		struct cn_team *t = e->teams[i];
 
 		if (t != NULL && t->state == CN_TEAM_FORMING &&
@@ -430,14 +430,14 @@ static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, s
 		cn_team_fail(r, true, COLLNET_ERANK, "node %s abandoned job %s before it was ready",
 			     r->nodes[k].name, r->job);
 	}
-	for (uint32_t i = 0; i < e->places; i++) {
+	for (uint32_t i = 0; i < e->places && e->nforming > 0; i++) {
 		struct cn_team *t = e->teams[i];
 
 		if (t == NULL || t->state != CN_TEAM_FORMING || t->division != NULL ||
 		    t->owner != j->owner || strcmp(t->job, j->job) != 0) {
 			continue;
 		}
-		if (cn_join_committed(&m->joins, t->id) == j) {
+		if (cn_wireup_committed_of(t, m->peer) == j) {
 			j->ended = true; /* it may have been ready: its transport will tell */
 			return;
 		}
@@ -558,7 +558,7 @@ static void on_called(struct cn_team *t, uint32_t k, struct cn_cursor *c)
 void cn_control_team_ended(struct cn_team *t, cn_time now, struct cn_peer *p)
 {
 	struct cn_engine_peer *m = cn_engine_peer_of(p);
-	struct cn_join *j = m != NULL ? cn_join_committed(&m->joins, t->id) : NULL;
+	struct cn_join *j = m != NULL ? cn_wireup_committed_of(t, m->peer) : NULL;
 
 	if (t->state == CN_TEAM_FORMING && j != NULL && !j->first_left.any) {
 		cn_join_remove(&m->joins, j);
@@ -571,15 +571,15 @@ void cn_control_deliver_team(struct cn_team *t, struct cn_peer *p, const uint8_t
 	struct cn_cursor c = cn_cursor_of(data, len);
 	struct cn_engine_peer *m = cn_engine_peer_of(p);
 	uint8_t kind = cn_get8(&c);
-	struct cn_join *j = m != NULL ? cn_join_by_id(&m->joins, cn_get32(&c)) : NULL;
-	uint32_t k = cn_team_node_of(t, p), n;
+	const uint32_t id = cn_get32(&c), k = cn_team_node_of(t, p);
+	uint32_t n;
 
 	switch (m != NULL ? kind : 0) {
 	case CN_CONTROL_LEAVE:
-		on_leave(t, k, j, &c);
+		on_leave(t, k, cn_join_by_id(&m->joins, id), &c);
 		break;
 	case CN_CONTROL_FAIL:
-		on_team_fail(t, j, &c);
+		on_team_fail(t, cn_join_by_id(&m->joins, id), &c);
 		break;
 	case CN_CONTROL_STARTED:
 		n = cn_get32(&c);

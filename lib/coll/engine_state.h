@@ -42,6 +42,7 @@ struct cn_engine {
 	struct cn_team **teams; /* [max_teams]; NULL: free */
 	uint32_t places;	/* from there on, all are free */
 	uint32_t nteams;
+	uint32_t nforming;     /* of them: what comes about forming teams is for nobody else */
 	uint32_t topology;     /* hash of the topology, which all nodes of a job must share */
 	uint32_t link_mbit;    /* Mbit/s of this node's link; 0: not known */
 	uint32_t last_team_id; /* the last one given to a team */

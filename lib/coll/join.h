@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The JOIN records of a peer: what it advertised of its teams, the newest first. */
+/*
+ * The JOIN records of a peer: what it advertised of its teams, the newest first. There may be a
+ * thousand of them, so that what every message and every end of a team looks for is found by the id
+ * of the peer's team, in a hash table.
+ */
 #ifndef CN_JOIN_H
 #define CN_JOIN_H
 
@@ -27,7 +31,8 @@ struct cn_left {
 };
 
 struct cn_join {
-	struct cn_join *next;
+	struct cn_join *next, *prev;  /* prev: NULL if it is the first */
+	struct cn_join *in_slot;      /* the next one there */
 	uint32_t id, ranks, topology; /* of the peer's team */
 	uint64_t owner;
 	uint32_t link_mbit;	  /* Mbit/s of its link; 0: not known */
@@ -56,6 +61,8 @@ struct cn_join_failure {
 struct cn_join_list {
 	struct cn_join *first;
 	uint32_t n;
+	uint32_t nslots;	/* a power of 2, at least n if there was memory for so many; or 0 */
+	struct cn_join **slots; /* [nslots] by id */
 	struct cn_join_failure *failures; /* [CN_JOIN_FAILURES], a ring; NULL: there was none */
 	uint32_t nfailures;		  /* that there were */
 };
@@ -66,9 +73,6 @@ void cn_left_note(struct cn_left *l, uint32_t rank, uint32_t posted, bool dead);
 /* The record for an owner's job with which a team can be made; NULL: none. */
 struct cn_join *cn_join_find(const struct cn_join_list *l, uint64_t owner, const char *job);
 struct cn_join *cn_join_by_id(const struct cn_join_list *l, uint32_t id);
-/* The record of the team that has committed to the team `id` here, which has committed to it, also
- * if ranks of it have left since; NULL: none. */
-struct cn_join *cn_join_committed(const struct cn_join_list *l, uint32_t id);
 
 /* Whether a team here needs the record. */
 typedef bool cn_join_in_use(const void *ctx, const struct cn_join *j);

@@ -54,7 +54,14 @@ struct cn_team *cn_team_new(struct cn_engine *e, uint64_t owner, const char *job
 	e->teams[i] = t;
 	e->places = i < e->places ? e->places : i + 1;
 	e->nteams++;
+	e->nforming++;
 	return t;
+}
+
+void cn_team_formed(struct cn_team *t, enum cn_team_state state)
+{
+	t->engine->nforming -= t->state == CN_TEAM_FORMING;
+	t->state = state;
 }
 
 void cn_team_drop_unexpected(struct cn_team *t, struct cn_unexpected_queue *q)
@@ -88,6 +95,7 @@ void cn_team_free(struct cn_team *t, cn_time now)
 		e->places--;
 	}
 	e->nteams--;
+	e->nforming -= t->state == CN_TEAM_FORMING;
 	cn_wireup_fini(&t->wireup);
 	free(t->nodes);
 	free(t->names);
@@ -156,7 +164,7 @@ static void orphans(const struct cn_team *parent, uint32_t dead)
 {
 	const struct cn_engine *e = parent->engine;
 
-	for (uint32_t i = 0; i < e->places; i++) {
+	for (uint32_t i = 0; i < e->places && e->nforming > 0; i++) {
 		struct cn_team *t = e->teams[i];
 
 		if (t != NULL && t->state == CN_TEAM_FORMING && t->wireup.derived &&
@@ -216,7 +224,7 @@ struct cn_team *cn_team_forming(const struct cn_engine *e, uint64_t owner, const
 {
 	struct cn_team *t = NULL;
 
-	for (uint32_t i = 0; i < e->places; i++) {
+	for (uint32_t i = 0; i < e->places && e->nforming > 0; i++) {
 		if (e->teams[i] != NULL && e->teams[i]->state == CN_TEAM_FORMING &&
 		    e->teams[i]->owner == owner && strcmp(e->teams[i]->job, job) == 0) {
 			t = e->teams[i];
@@ -458,7 +466,7 @@ void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, .
 	if (t->state == CN_TEAM_FAILED) {
 		return;
 	}
-	t->state = CN_TEAM_FAILED;
+	cn_team_formed(t, CN_TEAM_FAILED);
 	t->status = status;
 	cn_transport_activate(t->transport);
 	va_start(ap, fmt);

@@ -153,6 +153,8 @@ void cn_job_log(const struct cn_team *t, enum collnet_log_level level, const cha
 	__attribute__((format(printf, 3, 4)));
 /* A deadline of it was added or removed, or something that it waits for has come. */
 void cn_team_touch(struct cn_team *t);
+/* A team does not form any more: it is ready, or has failed. */
+void cn_team_formed(struct cn_team *t, enum cn_team_state state);
 /* Ends all its work with the status and, where notify is true, notifies the other nodes. */
 void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -301,7 +301,7 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 	if (r != COLLNET_OK) {
 		return r;
 	}
-	t->state = CN_TEAM_READY;
+	cn_team_formed(t, CN_TEAM_READY);
 	t->wireup.wake_at = CN_NEVER;
 	cn_wireup_remove(t, false);
 	cn_team_touch(t);

@@ -21,6 +21,22 @@ void cn_wireup_wake(struct cn_team *t, cn_time at)
 
 /* ---- candidates -------------------------------------------------------------------------- */
 
+struct cn_join *cn_wireup_committed_of(const struct cn_team *t, const struct cn_peer *p)
+{
+	const struct cn_engine_peer *m = cn_engine_peer_of(p);
+	const uint32_t id = t->wireup.advertised[cn_peer_index(p)].committed;
+	struct cn_join *j = m != NULL && id != 0 ? cn_join_by_id(&m->joins, id) : NULL;
+
+	return j != NULL && j->commit_received == t->id && j->commit_sent == t->id ? j : NULL;
+}
+
+void cn_wireup_note_commit(struct cn_team *t, const struct cn_peer *p, const struct cn_join *j)
+{
+	if (j->commit_received == t->id && j->commit_sent == t->id) {
+		t->wireup.advertised[cn_peer_index(p)].committed = j->id;
+	}
+}
+
 struct cn_join *cn_wireup_join_of(const struct cn_team *t, struct cn_peer *p)
 {
 	const struct cn_engine_peer *m = cn_engine_peer_of(p);
@@ -29,18 +45,18 @@ struct cn_join *cn_wireup_join_of(const struct cn_team *t, struct cn_peer *p)
 	if (m == NULL || !cn_peer_alive(p)) {
 		return NULL;
 	}
-	j = cn_join_committed(&m->joins, t->id);
+	j = cn_wireup_committed_of(t, p);
 	return j != NULL ? j : cn_join_find(&m->joins, t->owner, t->job);
 }
 
 void cn_wireup_remove(struct cn_team *t, bool all)
 {
 	for (uint32_t k = 0; k < t->wireup.ncandidates; k++) {
-		struct cn_engine_peer *m = cn_engine_peer_of(cn_wireup_candidate(t, k));
-		struct cn_join *j = m != NULL ? cn_join_committed(&m->joins, t->id) : NULL;
+		const struct cn_peer *p = cn_wireup_candidate(t, k);
+		struct cn_join *j = cn_wireup_committed_of(t, p);
 
 		if (j != NULL && (all || j->ended)) {
-			cn_join_remove(&m->joins, j);
+			cn_join_remove(&cn_engine_peer_of(p)->joins, j);
 		}
 	}
 }
@@ -380,6 +396,7 @@ void cn_wireup_committed(struct cn_team *t, cn_time now, struct cn_peer *p, stru
 			 bool first, bool ask)
 {
 	t->wireup.advertised[cn_peer_index(p)].confirmed = true;
+	cn_wireup_note_commit(t, p, j);
 	/* Before it is complete, the check that finds it so counts who has committed. */
 	if (t->state == CN_TEAM_FORMING && t->wireup.complete && first &&
 	    ++t->wireup.ncommitted >= t->wireup.njoined) {

@@ -40,10 +40,12 @@ struct cn_team;
 
 /* What was advertised to a peer. */
 struct cn_advertised {
-	uint32_t version; /* of the local ranks; 0: nothing */
-	bool candidate;	  /* it is in the list of candidates */
-	bool member;	  /* a derived team: a rank of it is on that node */
-	bool confirmed;	  /* it knows this team */
+	uint32_t version;   /* of the local ranks; 0: nothing */
+	bool candidate;	    /* it is in the list of candidates */
+	bool member;	    /* a derived team: a rank of it is on that node */
+	bool confirmed;	    /* it knows this team */
+	uint32_t committed; /* id of its team that has committed to this one, and this one to it:
+			     * while its record says so; 0: none */
 };
 
 /*
@@ -123,6 +125,12 @@ struct cn_peer *cn_wireup_candidate(const struct cn_team *t, uint32_t k);
 void cn_wireup_remove(struct cn_team *t, bool all);
 /* A derived team: the peer and this node know of each other what JOINs say. False: no memory. */
 bool cn_wireup_learn(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j);
+/* The record of the peer's team that has committed to the team here, which has committed to it,
+ * also if ranks of it have left since; NULL: none. */
+struct cn_join *cn_wireup_committed_of(const struct cn_team *t, const struct cn_peer *p);
+/* A commitment was sent or received: cn_wireup_committed_of() is this one, if both were. */
+void cn_wireup_note_commit(struct cn_team *t, const struct cn_peer *p, const struct cn_join *j);
+/* That, or else one with which a team can be made; NULL: none. */
 struct cn_join *cn_wireup_join_of(const struct cn_team *t, struct cn_peer *p);
 /* The team wants cn_wireup_expire() not later than `at`. */
 void cn_wireup_wake(struct cn_team *t, cn_time at);

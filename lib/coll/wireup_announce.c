@@ -114,6 +114,7 @@ static bool send_commit(struct cn_team *t, cn_time now, struct cn_peer *p, struc
 		return false;
 	}
 	j->commit_sent = t->id;
+	cn_wireup_note_commit(t, p, j);
 	return true;
 }
 
@@ -128,6 +129,7 @@ bool cn_wireup_adopt(struct cn_team *t, cn_time now, struct cn_peer *p, struct c
 		return false;
 	}
 	j->commit_sent = j->commit_received = t->id;
+	cn_wireup_note_commit(t, p, j);
 	return true;
 }
 

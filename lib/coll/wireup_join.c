@@ -28,24 +28,39 @@ struct cn_join *cn_join_find(const struct cn_join_list *l, uint64_t owner, const
 	return j;
 }
 
+/* A node numbers its teams one after the other, so their ids need no mixing. */
+static struct cn_join **slot_of(const struct cn_join_list *l, uint32_t id)
+{
+	return &l->slots[id & (l->nslots - 1)];
+}
+
 struct cn_join *cn_join_by_id(const struct cn_join_list *l, uint32_t id)
 {
-	struct cn_join *j = l->first;
+	struct cn_join *j = l->nslots > 0 ? *slot_of(l, id) : NULL;
 
 	while (j != NULL && j->id != id) {
-		j = j->next;
+		j = j->in_slot;
 	}
 	return j;
 }
 
-struct cn_join *cn_join_committed(const struct cn_join_list *l, uint32_t id)
+/* Room for one more. False: no memory for the first slots. */
+static bool grow(struct cn_join_list *l)
 {
-	struct cn_join *j = l->first;
+	const uint32_t n = l->nslots > 0 ? 2 * l->nslots : 4;
+	struct cn_join **slots = l->n < l->nslots ? NULL : calloc(n, sizeof(struct cn_join *));
 
-	while (j != NULL && (j->commit_received != id || j->commit_sent != id)) {
-		j = j->next;
+	if (slots == NULL) {
+		return l->nslots > 0; /* there is room, or lists become longer */
 	}
-	return j;
+	free(l->slots);
+	l->slots = slots;
+	l->nslots = n;
+	for (struct cn_join *j = l->first; j != NULL; j = j->next) {
+		j->in_slot = *slot_of(l, j->id);
+		*slot_of(l, j->id) = j;
+	}
+	return true;
 }
 
 void cn_join_forget(struct cn_join *j)
@@ -112,7 +127,7 @@ struct cn_join *cn_join_new(struct cn_join_list *l, const struct cn_join *in, co
 	if (victim != NULL) {
 		cn_join_remove(l, victim);
 	}
-	j = l->n < CN_TEAMS_MAX ? calloc(1, sizeof(*j) + strlen(job) + 1) : NULL;
+	j = l->n < CN_TEAMS_MAX && grow(l) ? calloc(1, sizeof(*j) + strlen(job) + 1) : NULL;
 	if (j == NULL) {
 		return NULL;
 	}
@@ -121,20 +136,34 @@ struct cn_join *cn_join_new(struct cn_join_list *l, const struct cn_join *in, co
 	memcpy(j->job, job, strlen(job) + 1);
 	j->ranges = NULL;
 	j->nranges = 0;
+	j->prev = NULL;
 	j->next = l->first;
+	if (j->next != NULL) {
+		j->next->prev = j;
+	}
 	l->first = j;
+	j->in_slot = *slot_of(l, j->id);
+	*slot_of(l, j->id) = j;
 	l->n++;
 	return j;
 }
 
 void cn_join_remove(struct cn_join_list *l, struct cn_join *j)
 {
-	struct cn_join **at = &l->first;
+	struct cn_join **at = slot_of(l, j->id);
 
 	while (*at != j) {
-		at = &(*at)->next;
+		at = &(*at)->in_slot;
 	}
-	*at = j->next;
+	*at = j->in_slot;
+	if (j->prev != NULL) {
+		j->prev->next = j->next;
+	} else {
+		l->first = j->next;
+	}
+	if (j->next != NULL) {
+		j->next->prev = j->prev;
+	}
 	l->n--;
 	cn_join_forget(j);
 	free(j);
@@ -145,6 +174,9 @@ void cn_join_remove_all(struct cn_join_list *l)
 	while (l->first != NULL) {
 		cn_join_remove(l, l->first);
 	}
+	free(l->slots);
+	l->slots = NULL;
+	l->nslots = 0;
 	free(l->failures);
 	l->failures = NULL;
 }

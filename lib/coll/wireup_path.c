@@ -39,7 +39,7 @@ uint32_t cn_wireup_path_begin(struct cn_team *t, cn_time now)
 
 void cn_wireup_path_valid(struct cn_engine *e, cn_time now, struct cn_peer *p)
 {
-	for (uint32_t i = 0; i < e->places; i++) {
+	for (uint32_t i = 0; i < e->places && e->nforming > 0; i++) {
 		struct cn_team *t = e->teams[i];
 
 		const struct cn_join *j;

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "coll/engine_state.h"
+#include "coll/team.h"
 #include "engine_fixture.h"
 #include "reduction.h"
 
@@ -191,6 +193,17 @@ void engine_fixture_free(struct engine_fixture *w)
 	free(w);
 }
 
+/* The engine counts those of its teams that form. */
+static void check_forming(const struct cn_engine *e)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < e->places; i++) {
+		n += e->teams[i] != NULL && e->teams[i]->state == CN_TEAM_FORMING;
+	}
+	assert_int_equal(e->nforming, n);
+}
+
 bool engine_step(struct engine_fixture *w, cn_time limit)
 {
 	cn_time next = CN_NEVER;
@@ -201,6 +214,7 @@ bool engine_step(struct engine_fixture *w, cn_time limit)
 			int r = cn_poller_poll(w->pollers[i], w->now);
 
 			assert_true(r >= 0);
+			check_forming(w->engines[i]);
 			work += r;
 			next = cn_min_time(next, cn_poller_deadline(w->pollers[i]));
 		}

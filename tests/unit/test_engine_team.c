@@ -69,7 +69,10 @@ static void engine__late_rank_is_in_time(void **state)
 	w->ranks = 3;
 	engine_join(w, 0, 0, "job", 10 * SECOND);
 	engine_join(w, 2, 2, "job", 10 * SECOND);
+	engine_join(w, 1, 1, "job", 10 * SECOND); /* it comes and goes, and its team with it */
+	engine_leave(w, 1, false);
 	engine_run(w, 9 * SECOND);
+	assert_int_equal(w->engines[1]->nforming, 0);
 	engine_join(w, 1, 1, "job", 10 * SECOND);
 	engine_wait_all(w, -1, 100 * CN_MS);
 	engine_collective(w, &a, SECOND);

@@ -100,6 +100,36 @@ static void join__is_bounded(void **state)
 	cn_join_remove_all(&l);
 }
 
+/* Whatever the number of records, a look-up by id takes few steps: ids follow one another. */
+static void join_by_id__few_steps(void **state)
+{
+	struct cn_join_list l = { 0 };
+	uint32_t id = UINT32_MAX - CN_TEAMS_MAX;
+
+	(void)state;
+	for (uint32_t n = 0; n < CN_TEAMS_MAX + 500; n++, id++) {
+		if (l.n == CN_TEAMS_MAX) {
+			cn_join_remove(&l, cn_join_by_id(&l, id - CN_TEAMS_MAX / 2));
+		}
+		assert_non_null(add(&l, id, 1, "used", by_name));
+		assert_ptr_equal(cn_join_by_id(&l, id), l.first);
+		assert_null(cn_join_by_id(&l, id + 1));
+		assert_in_range(l.nslots, l.n, 2 * l.n + 4);
+	}
+	for (uint32_t i = 0; i < l.nslots; i++) {
+		uint32_t steps = 0;
+
+		for (const struct cn_join *j = l.slots[i]; j != NULL; j = j->in_slot) {
+			assert_int_equal(j->id & (l.nslots - 1), i);
+			steps++;
+		}
+		assert_in_range(steps, 0, 2);
+	}
+	cn_join_remove_all(&l);
+	assert_int_equal(l.nslots, 0);
+	assert_null(cn_join_by_id(&l, id));
+}
+
 static bool read(const uint32_t *field, uint16_t count, size_t fields, struct cn_join *j)
 {
 	uint8_t m[256];
@@ -169,9 +199,12 @@ static void left_note__the_first(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(join__the_newest_is_found), cmocka_unit_test(join__is_bounded),
-		cmocka_unit_test(join_read__ranges),	     cmocka_unit_test(join_read__refuses),
+		cmocka_unit_test(join__the_newest_is_found),
+		cmocka_unit_test(join__is_bounded),
+		cmocka_unit_test(join_read__ranges),
+		cmocka_unit_test(join_read__refuses),
 		cmocka_unit_test(left_note__the_first),
+		cmocka_unit_test(join_by_id__few_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

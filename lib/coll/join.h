@@ -67,6 +67,8 @@ struct cn_join_list {
 	uint32_t nfailures;		  /* that there were */
 };
 
+/* Whether a rank that left after so many operations is the first: later ones change nothing. */
+bool cn_left_is_first(const struct cn_left *l, uint32_t posted);
 /* LEAVE of a rank of the node, after `posted` operations. */
 void cn_left_note(struct cn_left *l, uint32_t rank, uint32_t posted, bool dead);
 

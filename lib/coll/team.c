@@ -357,8 +357,11 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool dead)
 			       "the rank left before the team was ready");
 		m->joining = NULL;
 	}
+	/* Of a node, the others keep the rank that left first, and those that died. */
 	if (t->state == CN_TEAM_READY) {
-		cn_control_leave(t, rank, posted, dead);
+		if (dead || cn_left_is_first(&t->nodes[t->me].left, posted)) {
+			cn_control_leave(t, rank, posted, dead);
+		}
 	} else if (t->state == CN_TEAM_FORMING && dead) {
 		cn_control_died_forming(t, rank);
 	}

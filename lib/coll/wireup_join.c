@@ -11,9 +11,14 @@
 #define CN_JOINS_PEER  64u
 #define CN_JOINS_OWNER 48u
 
+bool cn_left_is_first(const struct cn_left *l, uint32_t posted)
+{
+	return !l->any || (int32_t)(posted - l->after) < 0;
+}
+
 void cn_left_note(struct cn_left *l, uint32_t rank, uint32_t posted, bool dead)
 {
-	if (!l->any || (int32_t)(posted - l->after) < 0) {
+	if (cn_left_is_first(l, posted)) {
 		*l = (struct cn_left){ posted, rank, true, dead };
 	}
 }

@@ -306,6 +306,42 @@ static void engine__rank_leaves_in_order(void **state)
 	engine_fixture_free(w);
 }
 
+/* Messages that node 0 sends when its ranks, so many, leave: the first of them, then all died. */
+static uint64_t messages_of_leaving(uint32_t a_node, uint32_t alive)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+	struct collnet_stats before = { .size = sizeof(before) }, after = before;
+	const struct cn_team *other;
+
+	engine_join_all(w, a_node, false, "job");
+	engine_run(w, 100 * CN_MS);
+	other = w->engines[1]->teams[0];
+	cn_engine_stats(w->engines[0], &before, false);
+	for (uint32_t r = 0; r < a_node; r++) {
+		assert_int_equal(w->rank[r].node, 0);
+		engine_leave(w, r, r >= alive);
+	}
+	engine_run(w, 100 * CN_MS);
+	cn_engine_stats(w->engines[0], &after, false);
+	assert_true(other->nodes[0].left.any && other->nodes[0].left.rank == 0);
+	for (uint32_t r = 0; r < a_node; r++) {
+		assert_int_equal(other->dead != NULL && cn_has_rank(other->dead, r), r >= alive);
+	}
+	engine_fixture_free(w);
+	return after.data_sent - before.data_sent;
+}
+
+/* All ranks of a node that leave after as many operations are one message to each other node, those
+ * that died one each. */
+static void engine__ranks_of_a_node_leave_together(void **state)
+{
+	(void)state;
+	assert_int_equal(messages_of_leaving(1, 1), 9); /* LEAVE, and END on both transports */
+	assert_int_equal(messages_of_leaving(3, 3), 9);
+	assert_int_equal(messages_of_leaving(3, 1), 15);
+	assert_int_equal(messages_of_leaving(3, 0), 15);
+}
+
 /* Polls node 0, which hears nothing of node 2. */
 static void poll_deaf(struct engine_fixture *w)
 {
@@ -566,6 +602,7 @@ int main(void)
 		cmocka_unit_test(engine__contradiction_ends_all),
 		cmocka_unit_test(engine__earlier_run_that_waits),
 		cmocka_unit_test(engine__rank_leaves_in_order),
+		cmocka_unit_test(engine__ranks_of_a_node_leave_together),
 		cmocka_unit_test(engine__numbers_wrap),
 		cmocka_unit_test(engine__rank_leaves_before_others_are_ready),
 		cmocka_unit_test(engine__failed_team_holds_no_frames),

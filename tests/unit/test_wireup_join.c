@@ -191,6 +191,8 @@ static void left_note__the_first(void **state)
 	cn_left_note(&l, 1, 1, false);
 	cn_left_note(&l, 2, UINT32_MAX, true);
 	assert_true(l.any && l.dead);
+	assert_false(cn_left_is_first(&l, UINT32_MAX));
+	assert_true(cn_left_is_first(&l, UINT32_MAX - 1));
 	assert_int_equal(l.rank, 2);
 	cn_left_note(&l, 3, 0, false);
 	assert_int_equal(l.rank, 2);

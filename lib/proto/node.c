@@ -385,6 +385,9 @@ void cn_node_stats(const struct cn_node *n, struct collnet_stats *s)
 	s->window_now = n->window->in_flight;
 	s->window_peak = n->window->peak;
 	s->mtu = n->config.mtu;
+	if (n->config.port != 0) {
+		return; /* its peers are among those of the node's own transport */
+	}
 	s->other_heard = cn_node_other_cluster(n, n->now, &s->other_cluster);
 	s->nodes = 1;
 	for (uint32_t i = 0; i < n->npeers; i++) {

@@ -418,6 +418,10 @@ static void transport__counters(void **state)
 	exchanges(c);
 	cn_engine_stats(engine(c, 0), &open, false);
 	assert_true(open.data_sent >= 20 * 3 * 68);
+	/* Nodes are those of the node's own transport: a team's does not look at its peers. */
+	assert_int_equal(open.nodes, TWO_JOBS_HOSTS);
+	cn_node_stats(engine(c, 0)->own.next->node, &closed);
+	assert_int_equal(closed.nodes, 0);
 	cn_engine_nodes(engine(c, 0), cn_sim_now(c->sim), 0, info, &n);
 	for (size_t i = 1; i < n; i++) {
 		sent += info[i].data_sent;

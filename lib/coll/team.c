@@ -42,7 +42,7 @@ struct cn_team *cn_team_new(struct cn_engine *e, uint64_t owner, const char *job
 	t->link_mbit = e->link_mbit;
 	t->id = ++e->last_team_id != 0 ? e->last_team_id : ++e->last_team_id;
 	t->place = i;
-	if (cn_wireup_init(&t->wireup, ranks, e->config.node.max_peers)) {
+	if (cn_wireup_init(&t->wireup, ranks)) {
 		t->transport = cn_transport_open(e, t);
 	}
 	if (t->transport == NULL) {

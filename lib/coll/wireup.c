@@ -24,7 +24,7 @@ void cn_wireup_wake(struct cn_team *t, cn_time at)
 struct cn_join *cn_wireup_committed_of(const struct cn_team *t, const struct cn_peer *p)
 {
 	const struct cn_engine_peer *m = cn_engine_peer_of(p);
-	const uint32_t id = t->wireup.advertised[cn_peer_index(p)].committed;
+	const uint32_t id = cn_wireup_advertised(t, cn_peer_index(p))->committed;
 	struct cn_join *j = m != NULL && id != 0 ? cn_join_by_id(&m->joins, id) : NULL;
 
 	return j != NULL && j->commit_received == t->id && j->commit_sent == t->id ? j : NULL;
@@ -32,8 +32,10 @@ struct cn_join *cn_wireup_committed_of(const struct cn_team *t, const struct cn_
 
 void cn_wireup_note_commit(struct cn_team *t, const struct cn_peer *p, const struct cn_join *j)
 {
-	if (j->commit_received == t->id && j->commit_sent == t->id) {
-		t->wireup.advertised[cn_peer_index(p)].committed = j->id;
+	struct cn_advertised *a = cn_wireup_advertise(t, cn_peer_index(p));
+
+	if (a != NULL && j->commit_received == t->id && j->commit_sent == t->id) {
+		a->committed = j->id;
 	}
 }
 
@@ -71,13 +73,40 @@ struct cn_peer *cn_wireup_candidate(const struct cn_team *t, uint32_t k)
 	return cn_node_peer(t->engine->own.node, t->wireup.candidates[k]);
 }
 
-/* The peer announced the team's job. False: no memory. */
-static bool add_candidate(struct cn_wireup *w, const struct cn_peer *p)
+const struct cn_advertised *cn_wireup_advertised(const struct cn_team *t, uint32_t peer)
 {
-	uint32_t i = cn_peer_index(p), *more;
+	static const struct cn_advertised nothing;
 
-	if (w->advertised[i].candidate) {
-		return true;
+	return peer < t->wireup.nadvertised ? &t->wireup.advertised[peer] : &nothing;
+}
+
+struct cn_advertised *cn_wireup_advertise(struct cn_team *t, uint32_t peer)
+{
+	struct cn_wireup *w = &t->wireup;
+	const uint32_t n = cn_node_peers(t->engine->own.node), old = w->nadvertised;
+	struct cn_advertised *more;
+
+	if (peer >= old) { /* for all peers that there are now */
+		more = realloc(w->advertised, n * sizeof(*more));
+		if (more == NULL) {
+			return NULL;
+		}
+		memset(more + old, 0, (n - old) * sizeof(*more));
+		w->advertised = more;
+		w->nadvertised = n;
+	}
+	return &w->advertised[peer];
+}
+
+/* The peer announced the team's job. False: no memory. */
+static bool add_candidate(struct cn_team *t, const struct cn_peer *p)
+{
+	struct cn_wireup *w = &t->wireup;
+	uint32_t i = cn_peer_index(p), *more;
+	struct cn_advertised *a = cn_wireup_advertise(t, i);
+
+	if (a == NULL || a->candidate) {
+		return a != NULL;
 	}
 	more = cn_vector_grow(w->candidates, w->ncandidates, &w->candidates_cap, sizeof(*more));
 	if (more == NULL) {
@@ -85,17 +114,16 @@ static bool add_candidate(struct cn_wireup *w, const struct cn_peer *p)
 	}
 	w->candidates = more;
 	w->candidates[w->ncandidates++] = i;
-	w->advertised[i].candidate = true;
+	a->candidate = true;
 	return true;
 }
 
-bool cn_wireup_init(struct cn_wireup *w, uint32_t ranks, uint32_t max_peers)
+bool cn_wireup_init(struct cn_wireup *w, uint32_t ranks)
 {
-	w->advertised = calloc(max_peers, sizeof(*w->advertised));
 	w->present = calloc(CN_BIT_WORDS(ranks), sizeof(*w->present));
 	w->seen = calloc(CN_BIT_WORDS(ranks), sizeof(*w->seen));
 	w->wake_at = CN_NEVER;
-	return w->advertised != NULL && w->present != NULL && w->seen != NULL;
+	return w->present != NULL && w->seen != NULL;
 }
 
 void cn_wireup_fini(struct cn_wireup *w)
@@ -116,7 +144,7 @@ void cn_wireup_begin(struct cn_team *t, cn_time now)
 
 		struct cn_join *j = cn_wireup_join_of(t, p);
 
-		if (j != NULL && add_candidate(&t->wireup, p) && t->wireup.derived &&
+		if (j != NULL && add_candidate(t, p) && t->wireup.derived &&
 		    cn_wireup_agrees(t, j)) {
 			cn_wireup_adopt(t, now, p, j);
 		}
@@ -148,10 +176,10 @@ bool cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uin
 		} else if (n > 0 && p != NULL) {
 			const struct cn_peer *own = cn_engine_peer_of(p)->peer;
 
-			t->wireup.advertised[cn_peer_index(own)].member = true;
-			if (!add_candidate(&t->wireup, own)) {
+			if (!add_candidate(t, own)) {
 				return false;
 			}
+			cn_wireup_advertise(t, cn_peer_index(own))->member = true;
 		}
 	}
 	return true;
@@ -159,11 +187,12 @@ bool cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uin
 
 bool cn_wireup_learn(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j)
 {
-	struct cn_advertised *a = &t->wireup.advertised[cn_peer_index(p)];
+	struct cn_advertised *a;
 
-	if (!add_candidate(&t->wireup, p)) {
+	if (!add_candidate(t, p)) {
 		return false;
 	}
+	a = cn_wireup_advertise(t, cn_peer_index(p));
 	a->member = a->confirmed = true;
 	a->version = t->wireup.version;
 	return cn_wireup_adopt(t, now, p, j);
@@ -344,12 +373,13 @@ void cn_wireup_expire(struct cn_team *t, cn_time now)
 void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
 		      uint32_t more, bool confirmed)
 {
-	struct cn_advertised *a = &t->wireup.advertised[cn_peer_index(p)];
+	struct cn_advertised *a;
 
-	if (!add_candidate(&t->wireup, p)) {
+	if (!add_candidate(t, p)) {
 		cn_wireup_wake(t, now + CN_WIREUP_CHECK_EVERY);
 		return;
 	}
+	a = cn_wireup_advertise(t, cn_peer_index(p));
 	if (t->wireup.derived && cn_wireup_agrees(t, j)) {
 		cn_wireup_adopt(t, now, p, j);
 	}
@@ -395,7 +425,11 @@ void cn_wireup_ended(struct cn_team *t, cn_time now)
 void cn_wireup_committed(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
 			 bool first, bool ask)
 {
-	t->wireup.advertised[cn_peer_index(p)].confirmed = true;
+	struct cn_advertised *a = cn_wireup_advertise(t, cn_peer_index(p));
+
+	if (a != NULL) {
+		a->confirmed = true;
+	}
 	cn_wireup_note_commit(t, p, j);
 	/* Before it is complete, the check that finds it so counts who has committed. */
 	if (t->state == CN_TEAM_FORMING && t->wireup.complete && first &&
@@ -407,12 +441,20 @@ void cn_wireup_committed(struct cn_team *t, cn_time now, struct cn_peer *p, stru
 	}
 }
 
+/* It has forgotten all that it knew. */
+static void advertise_anew(struct cn_team *t, const struct cn_peer *p)
+{
+	if (cn_peer_index(p) < t->wireup.nadvertised) {
+		struct cn_advertised *a = &t->wireup.advertised[cn_peer_index(p)];
+
+		a->version = 0;
+		a->confirmed = false;
+	}
+}
+
 void cn_wireup_peer_up(struct cn_team *t, struct cn_peer *p)
 {
-	struct cn_advertised *a = &t->wireup.advertised[cn_peer_index(p)];
-
-	a->version = 0;
-	a->confirmed = false;
+	advertise_anew(t, p);
 	if (t->state == CN_TEAM_FORMING && cn_wireup_announces_to(t, cn_peer_index(p))) {
 		cn_wireup_send_join(t, p);
 	}
@@ -420,8 +462,5 @@ void cn_wireup_peer_up(struct cn_team *t, struct cn_peer *p)
 
 void cn_wireup_peer_down(struct cn_team *t, const struct cn_peer *p)
 {
-	struct cn_advertised *a = &t->wireup.advertised[cn_peer_index(p)];
-
-	a->version = 0;
-	a->confirmed = false;
+	advertise_anew(t, p);
 }

@@ -55,8 +55,9 @@ struct cn_advertised {
  */
 struct cn_wireup {
 	uint32_t version;		  /* of the local ranks: a rank that comes or goes adds 1 */
-	struct cn_advertised *advertised; /* [max_peers] */
-	uint32_t *candidates;		  /* peers that announced the job, by index */
+	struct cn_advertised *advertised; /* [nadvertised] by index: to others nothing was */
+	uint32_t nadvertised;
+	uint32_t *candidates; /* peers that announced the job, by index */
 	uint32_t ncandidates, candidates_cap;
 	bool candidates_due; /* some of them may lack the present version */
 	bool derived;	     /* from another team: its nodes are known */
@@ -85,7 +86,7 @@ struct cn_wireup {
 };
 
 /* False: no memory. */
-bool cn_wireup_init(struct cn_wireup *w, uint32_t ranks, uint32_t max_peers);
+bool cn_wireup_init(struct cn_wireup *w, uint32_t ranks);
 void cn_wireup_fini(struct cn_wireup *w);
 
 /* ---- wireup.c --------------------------------------------------------------------------- */
@@ -125,6 +126,10 @@ struct cn_peer *cn_wireup_candidate(const struct cn_team *t, uint32_t k);
 void cn_wireup_remove(struct cn_team *t, bool all);
 /* A derived team: the peer and this node know of each other what JOINs say. False: no memory. */
 bool cn_wireup_learn(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j);
+/* What was advertised to the peer of this index. */
+const struct cn_advertised *cn_wireup_advertised(const struct cn_team *t, uint32_t peer);
+/* The same, to be changed. NULL: no memory, which never happens for a candidate. */
+struct cn_advertised *cn_wireup_advertise(struct cn_team *t, uint32_t peer);
 /* The record of the peer's team that has committed to the team here, which has committed to it,
  * also if ranks of it have left since; NULL: none. */
 struct cn_join *cn_wireup_committed_of(const struct cn_team *t, const struct cn_peer *p);
@@ -156,7 +161,7 @@ void cn_wireup_commit_again(struct cn_team *t, cn_time now, struct cn_peer *p, s
 bool cn_wireup_announces_to(const struct cn_team *t, uint32_t peer);
 /* A derived team takes a JOIN for the peer's COMMIT. False: no memory. */
 bool cn_wireup_adopt(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j);
-/* Sends JOIN at once. False: no buffer. */
+/* Sends JOIN at once. False: no buffer, or no memory. */
 bool cn_wireup_send_join(struct cn_team *t, struct cn_peer *p);
 /* The team fails while it forms: candidates that were not sent JOIN get it first. */
 void cn_wireup_pend_joins(struct cn_team *t);

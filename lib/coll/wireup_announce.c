@@ -60,24 +60,25 @@ static void put_join(struct cn_cursor *c, struct cn_team *t, struct cn_peer *p)
 	t->wireup.scattered = c->bad;
 }
 
-/* False: no buffer. */
+/* False: no buffer, or no memory. */
 bool cn_wireup_send_join(struct cn_team *t, struct cn_peer *p)
 {
 	uint8_t m[CN_CONTROL_MAX];
 	struct cn_cursor c = { m, m + sizeof(m), false };
+	struct cn_advertised *a = cn_wireup_advertise(t, cn_peer_index(p));
 
 	put_join(&c, t, p);
-	if (!send(t->engine, p, m, &c)) {
+	if (a == NULL || !send(t->engine, p, m, &c)) {
 		return false;
 	}
-	t->wireup.advertised[cn_peer_index(p)].version = t->wireup.version;
+	a->version = t->wireup.version;
 	return true;
 }
 
 bool cn_wireup_is_announced_to(const struct cn_team *t, const struct cn_peer *p)
 {
 	return t->wireup.version > 0 &&
-	       t->wireup.advertised[cn_peer_index(p)].version == t->wireup.version;
+	       cn_wireup_advertised(t, cn_peer_index(p))->version == t->wireup.version;
 }
 
 void cn_wireup_pend_joins(struct cn_team *t)
@@ -120,7 +121,8 @@ static bool send_commit(struct cn_team *t, cn_time now, struct cn_peer *p, struc
 
 bool cn_wireup_announces_to(const struct cn_team *t, uint32_t peer)
 {
-	return !t->wireup.derived || (t->wireup.version > 0 && t->wireup.advertised[peer].member);
+	return !t->wireup.derived ||
+	       (t->wireup.version > 0 && cn_wireup_advertised(t, peer)->member);
 }
 
 bool cn_wireup_adopt(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j)
@@ -206,7 +208,7 @@ void cn_wireup_announce(struct cn_team *t, cn_time now)
 		struct cn_peer *p = cn_node_peer(e->own.node, i);
 
 		if (cn_peer_alive(p) && cn_wireup_announces_to(t, i) &&
-		    t->wireup.advertised[i].version != t->wireup.version) {
+		    cn_wireup_advertised(t, i)->version != t->wireup.version) {
 			if (!may_send(t, now, &t->wireup.all_paced)) {
 				return;
 			}
@@ -284,7 +286,7 @@ static void repeat(struct cn_team *t, cn_time now)
 /* All peers are sent JOIN again, less and less often. */
 static void begin_again(struct cn_team *t, cn_time now)
 {
-	for (uint32_t i = 0; i < cn_node_peers(t->engine->own.node); i++) {
+	for (uint32_t i = 0; i < t->wireup.nadvertised; i++) {
 		if (!t->wireup.advertised[i].confirmed) {
 			t->wireup.advertised[i].version = 0;
 		}

@@ -329,7 +329,7 @@ static void on_commit(struct cn_engine *e, cn_time now, struct cn_engine_peer *m
 		cn_peer_no_reply(m->peer);
 	}
 	first = j->commit_received != mine;
-	j->commit_received = mine;
+	cn_join_commit(&m->joins, j, mine, j->commit_sent);
 	cn_wireup_committed(t, now, m->peer, j, first, ask);
 }
 
@@ -465,7 +465,7 @@ static void on_leave(struct cn_team *t, uint32_t k, struct cn_join *j, struct cn
 
 /* A rank died before the peer's team was ready. Here it may be ready; if not, it cannot become so
  * by what the peer has committed to. */
-static void on_died_forming(struct cn_engine *e, const struct cn_engine_peer *m, struct cn_join *j,
+static void on_died_forming(struct cn_engine *e, struct cn_engine_peer *m, struct cn_join *j,
 			    struct cn_cursor *c)
 {
 	uint32_t k;
@@ -474,7 +474,7 @@ static void on_died_forming(struct cn_engine *e, const struct cn_engine_peer *m,
 	if (t != NULL) {
 		on_leave(t, k, j, c);
 	} else {
-		j->commit_received = 0;
+		cn_join_commit(&m->joins, j, 0, j->commit_sent);
 	}
 }
 

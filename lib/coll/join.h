@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The JOIN records of a peer: what it advertised of its teams, the newest first. There may be a
- * thousand of them, so that what every message and every end of a team looks for is found by the id
- * of the peer's team, in a hash table.
+ * thousand of them, so that hash tables find them by the id of the peer's team and by its job, and
+ * those of teams that have committed to each other, most of them, are not looked at one by one.
  */
 #ifndef CN_JOIN_H
 #define CN_JOIN_H
@@ -31,9 +31,10 @@ struct cn_left {
 };
 
 struct cn_join {
-	struct cn_join *next, *prev;  /* prev: NULL if it is the first */
-	struct cn_join *in_slot;      /* the next one there */
-	uint32_t id, ranks, topology; /* of the peer's team */
+	struct cn_join *next, *prev;	       /* prev: NULL if it is the first */
+	struct cn_join *in_slot, *in_job_slot; /* the next ones there */
+	uint32_t hash;			       /* of owner and job */
+	uint32_t id, ranks, topology;	       /* of the peer's team */
 	uint64_t owner;
 	uint32_t link_mbit;	  /* Mbit/s of its link; 0: not known */
 	uint16_t port;		  /* of its transport */
@@ -62,7 +63,8 @@ struct cn_join_list {
 	struct cn_join *first;
 	uint32_t n;
 	uint32_t nslots;	/* a power of 2, at least n if there was memory for so many; or 0 */
-	struct cn_join **slots; /* [nslots] by id */
+	struct cn_join **slots; /* [nslots] by id, then as many by job, the newest first */
+	uint32_t ncommitted;	/* records of teams that have committed to each other */
 	struct cn_join_failure *failures; /* [CN_JOIN_FAILURES], a ring; NULL: there was none */
 	uint32_t nfailures;		  /* that there were */
 };
@@ -76,7 +78,9 @@ void cn_left_note(struct cn_left *l, uint32_t rank, uint32_t posted, bool dead);
 struct cn_join *cn_join_find(const struct cn_join_list *l, uint64_t owner, const char *job);
 struct cn_join *cn_join_by_id(const struct cn_join_list *l, uint32_t id);
 
-/* Whether a team here needs the record. */
+/* Sets ids of teams here: to which the peer's has committed, and which has committed to it. */
+void cn_join_commit(struct cn_join_list *l, struct cn_join *j, uint32_t received, uint32_t sent);
+/* Whether a team here needs the record. If teams have committed to each other, one does. */
 typedef bool cn_join_in_use(const void *ctx, const struct cn_join *j);
 /*
  * A record as `in`, without its ranges. Where the peer or the owner has too many, it takes the

@@ -114,7 +114,7 @@ static bool send_commit(struct cn_team *t, cn_time now, struct cn_peer *p, struc
 	if (!cn_transport_connect(t->transport, now, p, j) || !send(t->engine, p, m, &c)) {
 		return false;
 	}
-	j->commit_sent = t->id;
+	cn_join_commit(&cn_engine_peer_of(p)->joins, j, j->commit_received, t->id);
 	cn_wireup_note_commit(t, p, j);
 	return true;
 }
@@ -130,7 +130,7 @@ bool cn_wireup_adopt(struct cn_team *t, cn_time now, struct cn_peer *p, struct c
 	if (j->commit_sent != t->id && !cn_transport_connect(t->transport, now, p, j)) {
 		return false;
 	}
-	j->commit_sent = j->commit_received = t->id;
+	cn_join_commit(&cn_engine_peer_of(p)->joins, j, t->id, t->id);
 	cn_wireup_note_commit(t, p, j);
 	return true;
 }

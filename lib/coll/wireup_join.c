@@ -23,20 +23,41 @@ void cn_left_note(struct cn_left *l, uint32_t rank, uint32_t posted, bool dead)
 	}
 }
 
-struct cn_join *cn_join_find(const struct cn_join_list *l, uint64_t owner, const char *job)
-{
-	struct cn_join *j = l->first; /* the newest */
-
-	while (j != NULL && (j->left || j->owner != owner || strcmp(j->job, job) != 0)) {
-		j = j->next;
-	}
-	return j;
-}
-
 /* A node numbers its teams one after the other, so their ids need no mixing. */
 static struct cn_join **slot_of(const struct cn_join_list *l, uint32_t id)
 {
 	return &l->slots[id & (l->nslots - 1)];
+}
+
+static struct cn_join **job_slot_of(const struct cn_join_list *l, uint32_t hash)
+{
+	return &l->slots[l->nslots + (hash & (l->nslots - 1))];
+}
+
+static uint32_t hash_of(uint64_t owner, const char *job)
+{
+	uint64_t h = owner;
+
+	while (*job != '\0') {
+		h = cn_mix64(h ^ (uint8_t)*job++);
+	}
+	return (uint32_t)h;
+}
+
+static bool is_of(const struct cn_join *j, uint32_t hash, uint64_t owner, const char *job)
+{
+	return j->hash == hash && j->owner == owner && strcmp(j->job, job) == 0;
+}
+
+struct cn_join *cn_join_find(const struct cn_join_list *l, uint64_t owner, const char *job)
+{
+	const uint32_t hash = hash_of(owner, job);
+	struct cn_join *j = l->nslots > 0 ? *job_slot_of(l, hash) : NULL;
+
+	while (j != NULL && (j->left || !is_of(j, hash, owner, job))) {
+		j = j->in_job_slot;
+	}
+	return j;
 }
 
 struct cn_join *cn_join_by_id(const struct cn_join_list *l, uint32_t id)
@@ -49,11 +70,22 @@ struct cn_join *cn_join_by_id(const struct cn_join_list *l, uint32_t id)
 	return j;
 }
 
+/* The newest record. */
+static void enter(const struct cn_join_list *l, struct cn_join *j)
+{
+	struct cn_join **by_id = slot_of(l, j->id), **by_job = job_slot_of(l, j->hash);
+
+	j->in_slot = *by_id;
+	j->in_job_slot = *by_job;
+	*by_id = *by_job = j;
+}
+
 /* Room for one more. False: no memory for the first slots. */
 static bool grow(struct cn_join_list *l)
 {
 	const uint32_t n = l->nslots > 0 ? 2 * l->nslots : 4;
-	struct cn_join **slots = l->n < l->nslots ? NULL : calloc(n, sizeof(struct cn_join *));
+	struct cn_join **slots = l->n < l->nslots ? NULL : calloc(n, 2 * sizeof(struct cn_join *));
+	struct cn_join *oldest = l->first;
 
 	if (slots == NULL) {
 		return l->nslots > 0; /* there is room, or lists become longer */
@@ -61,11 +93,26 @@ static bool grow(struct cn_join_list *l)
 	free(l->slots);
 	l->slots = slots;
 	l->nslots = n;
-	for (struct cn_join *j = l->first; j != NULL; j = j->next) {
-		j->in_slot = *slot_of(l, j->id);
-		*slot_of(l, j->id) = j;
+	while (oldest != NULL && oldest->next != NULL) {
+		oldest = oldest->next;
+	}
+	for (; oldest != NULL; oldest = oldest->prev) {
+		enter(l, oldest);
 	}
 	return true;
+}
+
+static bool is_committed(const struct cn_join *j)
+{
+	return j->commit_sent != 0 && j->commit_sent == j->commit_received;
+}
+
+void cn_join_commit(struct cn_join_list *l, struct cn_join *j, uint32_t received, uint32_t sent)
+{
+	l->ncommitted -= is_committed(j);
+	j->commit_received = received;
+	j->commit_sent = sent;
+	l->ncommitted += is_committed(j);
 }
 
 void cn_join_forget(struct cn_join *j)
@@ -110,25 +157,40 @@ static struct cn_join *oldest(const struct cn_join_list *l, uint64_t owner, bool
 	return last;
 }
 
-struct cn_join *cn_join_new(struct cn_join_list *l, const struct cn_join *in, const char *job,
-			    cn_join_in_use *in_use, const void *ctx)
+/* The record whose place a new one of the owner takes; NULL: there may be one more, or none is not
+ * in use. */
+static struct cn_join *victim_of(const struct cn_join_list *l, uint64_t owner,
+				 cn_join_in_use *in_use, const void *ctx)
 {
-	struct cn_join *j, *victim = NULL;
 	uint32_t of_owner = 0, unused = 0;
 
-	for (j = l->first; j != NULL; j = j->next) {
+	if (l->n - l->ncommitted < CN_JOINS_OWNER && l->n < CN_TEAMS_MAX) {
+		return NULL;
+	}
+	for (const struct cn_join *j = l->first; j != NULL; j = j->next) {
 		const bool spare = !in_use(ctx, j);
 
 		unused += spare;
-		of_owner += spare && j->owner == in->owner;
-		/* A node forms one team of a job at a time: no new one here is made with that. */
-		j->left |= j->owner == in->owner && strcmp(j->job, job) == 0;
+		of_owner += spare && j->owner == owner;
 	}
 	if (of_owner >= CN_JOINS_OWNER) {
-		victim = oldest(l, in->owner, false, in_use, ctx);
-	} else if (unused >= CN_JOINS_PEER || l->n >= CN_TEAMS_MAX) {
-		victim = oldest(l, in->owner, true, in_use, ctx);
+		return oldest(l, owner, false, in_use, ctx);
 	}
+	return unused >= CN_JOINS_PEER || l->n >= CN_TEAMS_MAX ? oldest(l, owner, true, in_use, ctx)
+							       : NULL;
+}
+
+struct cn_join *cn_join_new(struct cn_join_list *l, const struct cn_join *in, const char *job,
+			    cn_join_in_use *in_use, const void *ctx)
+{
+	const uint32_t hash = hash_of(in->owner, job);
+	struct cn_join *j = l->nslots > 0 ? *job_slot_of(l, hash) : NULL, *victim;
+
+	/* A node forms one team of a job at a time: no new one here is made with that. */
+	for (; j != NULL; j = j->in_job_slot) {
+		j->left |= is_of(j, hash, in->owner, job);
+	}
+	victim = victim_of(l, in->owner, in_use, ctx);
 	if (victim != NULL) {
 		cn_join_remove(l, victim);
 	}
@@ -147,8 +209,8 @@ struct cn_join *cn_join_new(struct cn_join_list *l, const struct cn_join *in, co
 		j->next->prev = j;
 	}
 	l->first = j;
-	j->in_slot = *slot_of(l, j->id);
-	*slot_of(l, j->id) = j;
+	j->hash = hash;
+	enter(l, j);
 	l->n++;
 	return j;
 }
@@ -157,10 +219,16 @@ void cn_join_remove(struct cn_join_list *l, struct cn_join *j)
 {
 	struct cn_join **at = slot_of(l, j->id);
 
+	l->ncommitted -= is_committed(j);
 	while (*at != j) {
 		at = &(*at)->in_slot;
 	}
 	*at = j->in_slot;
+	at = job_slot_of(l, j->hash);
+	while (*at != j) {
+		at = &(*at)->in_job_slot;
+	}
+	*at = j->in_job_slot;
 	if (j->prev != NULL) {
 		j->prev->next = j->next;
 	} else {

@@ -130,6 +130,56 @@ static void join_by_id__few_steps(void **state)
 	assert_null(cn_join_by_id(&l, id));
 }
 
+static uint32_t asked;
+
+static bool count(const void *ctx, const struct cn_join *j)
+{
+	asked++;
+	return by_name(ctx, j);
+}
+
+/* By job, too: the newest. What has committed is not asked about, until it is withdrawn. */
+static void join_new__few_steps(void **state)
+{
+	struct cn_join_list l = { 0 };
+	char job[16];
+
+	(void)state;
+	for (uint32_t id = 1; id <= 3000; id++) {
+		struct cn_join *j;
+
+		snprintf(job, sizeof(job), "u%u", id <= 1000 ? 0 : id);
+		j = add(&l, id, 1, job, count);
+		assert_ptr_equal(cn_join_find(&l, 1, job), j);
+		assert_null(cn_join_find(&l, 2, job));
+		cn_join_commit(&l, j, id, id);
+	}
+	assert_int_equal(asked, 0);
+	assert_int_equal(l.ncommitted, 3000);
+	assert_int_equal(cn_join_find(&l, 1, "u0")->id, 1000);
+	cn_join_remove(&l, cn_join_by_id(&l, 1000));
+	assert_null(cn_join_find(&l, 1, "u0"));
+	for (uint32_t i = 1001; i < 3000; i++) {
+		uint32_t steps = 1;
+
+		snprintf(job, sizeof(job), "u%u", i);
+		for (const struct cn_join *j = l.slots[l.nslots + i]; j != NULL;
+		     j = j->in_job_slot) {
+			steps += j->id > 1000;
+		}
+		assert_in_range(steps, 1, 16);
+		assert_int_equal(cn_join_find(&l, 1, job)->id, i);
+	}
+	for (uint32_t id = 2001; id <= 2048; id++) {
+		cn_join_commit(&l, cn_join_by_id(&l, id), 0, id);
+	}
+	add(&l, 5000, 1, "u", count);
+	assert_int_equal(asked, l.n - 1);
+	assert_int_equal(l.ncommitted, 3000 - 1 - 48);
+	cn_join_remove_all(&l);
+	assert_int_equal(l.ncommitted, 0);
+}
+
 static bool read(const uint32_t *field, uint16_t count, size_t fields, struct cn_join *j)
 {
 	uint8_t m[256];
@@ -207,6 +257,7 @@ int main(void)
 		cmocka_unit_test(join_read__refuses),
 		cmocka_unit_test(left_note__the_first),
 		cmocka_unit_test(join_by_id__few_steps),
+		cmocka_unit_test(join_new__few_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -358,7 +358,7 @@ static void cn_relay_up_down__leaves_it_in_order(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 600; i++) {
-		uint32_t n = 1 + below(N_MAX), next[N_MAX];
+		uint32_t n = 1 + cn_below(&seed, N_MAX), next[N_MAX];
 		uint64_t start[N_MAX], ready[N_MAX], finish, sum;
 		struct cn_relay_net net;
 		struct cn_relay r;

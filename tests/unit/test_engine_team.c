@@ -326,7 +326,7 @@ static uint64_t messages_of_leaving(uint32_t a_node, uint32_t alive)
 	cn_engine_stats(w->engines[0], &after, false);
 	assert_true(other->nodes[0].left.any && other->nodes[0].left.rank == 0);
 	for (uint32_t r = 0; r < a_node; r++) {
-		assert_int_equal(other->dead != NULL && cn_has_rank(other->dead, r), r >= alive);
+		assert_int_equal(other->dead != NULL && cn_bit(other->dead, r), r >= alive);
 	}
 	engine_fixture_free(w);
 	return after.data_sent - before.data_sent;

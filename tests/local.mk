@@ -50,6 +50,7 @@ unit_tests = \
 	tests/unit/test_endpoint_timeout \
 	tests/unit/test_engine \
 	tests/unit/test_engine_fault \
+	tests/unit/test_engine_leave \
 	tests/unit/test_engine_team \
 	tests/unit/test_engine_wait \
 	tests/unit/test_split \

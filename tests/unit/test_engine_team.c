@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/coll: teams whose ranks are missing, late, leave or differ in what they join or call, and
+ * lib/coll: teams whose ranks are missing, late or differ in what they join or call, and
  * jobs one after the other.
  */
 #include <setjmp.h>
@@ -279,137 +279,6 @@ static void engine__earlier_run_that_waits(void **state)
 	}
 }
 
-/* A rank that leaves after the last operation disturbs nobody, however far the others are. */
-static void engine__rank_leaves_in_order(void **state)
-{
-	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
-	struct cn_hub_faults faults = { .seed = SEED, .loss = 50000 };
-	struct cn_coll_args a = engine_alltoall(3000);
-	struct cn_err err = { 0 };
-
-	(void)state;
-	engine_join_all(w, 1, false, "job");
-	cn_hub_set_faults(w->hub, &faults);
-	for (uint32_t r = 0; r < w->ranks; r++) {
-		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
-	}
-	for (uint32_t left = w->ranks; left > 0;) {
-		assert_true(engine_step(w, 1000 * SECOND));
-		for (uint32_t r = 0; r < w->ranks; r++) {
-			if (w->rank[r].member != NULL && w->rank[r].op[0].calls > 0) {
-				engine_check(w, r, 0, &a);
-				engine_leave(w, r, false);
-				left--;
-			}
-		}
-	}
-	engine_fixture_free(w);
-}
-
-/* Messages that node 0 sends when its ranks, so many, leave: the first of them, then all died. */
-static uint64_t messages_of_leaving(uint32_t a_node, uint32_t alive)
-{
-	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
-	struct collnet_stats before = { .size = sizeof(before) }, after = before;
-	const struct cn_team *other;
-
-	engine_join_all(w, a_node, false, "job");
-	engine_run(w, 100 * CN_MS);
-	other = w->engines[1]->teams[0];
-	assert_int_equal(other->wireup.nadvertised, 3); /* by peers, not by the table's size */
-	cn_engine_stats(w->engines[0], &before, false);
-	for (uint32_t r = 0; r < a_node; r++) {
-		assert_int_equal(w->rank[r].node, 0);
-		engine_leave(w, r, r >= alive);
-	}
-	engine_run(w, 100 * CN_MS);
-	cn_engine_stats(w->engines[0], &after, false);
-	assert_true(other->nodes[0].left.any && other->nodes[0].left.rank == 0);
-	for (uint32_t r = 0; r < a_node; r++) {
-		assert_int_equal(other->dead != NULL && cn_bit(other->dead, r), r >= alive);
-	}
-	engine_fixture_free(w);
-	return after.data_sent - before.data_sent;
-}
-
-/* All ranks of a node that leave after as many operations are one message to each other node, those
- * that died one each. */
-static void engine__ranks_of_a_node_leave_together(void **state)
-{
-	(void)state;
-	assert_int_equal(messages_of_leaving(1, 1), 9); /* LEAVE, and END on both transports */
-	assert_int_equal(messages_of_leaving(3, 3), 9);
-	assert_int_equal(messages_of_leaving(3, 1), 15);
-	assert_int_equal(messages_of_leaving(3, 0), 15);
-}
-
-/* Polls node 0, which hears nothing of node 2. */
-static void poll_deaf(struct engine_fixture *w)
-{
-	const uint8_t *mac = w->engines[2]->config.node.mac;
-	struct cn_link *l = cn_hub_port(w->hub, 0);
-	struct cn_rx_frame in[32];
-	struct cn_frame out;
-	size_t n;
-
-	while ((n = cn_link_recv(l, in, 32)) > 0) {
-		for (size_t i = 0; i < n; i++) {
-			if (memcmp(in[i].ether + 6, mac, 6) != 0) {
-				cn_engine_input(w->engines[0], w->now, &in[i]);
-			}
-		}
-		cn_link_release(l);
-	}
-	cn_engine_expire(w->engines[0], w->now);
-	while (cn_engine_output(w->engines[0], w->now, &out)) {
-		assert_int_equal(cn_link_send(l, &out, 1), 1);
-	}
-}
-
-/* A rank leaves while another node still waits for a third one: that has its team, too, and what it
- * calls then fails at once. */
-static void engine__rank_leaves_before_others_are_ready(void **state)
-{
-	const struct cn_coll_args a = { .op = CN_OP_BARRIER,
-					.window = COLLNET_WINDOW_AUTO,
-					.deadline = CN_NEVER };
-	struct engine_fixture *w = engine_fixture(3, NULL, NULL);
-	struct engine_rank *x = w->rank;
-	struct cn_err err;
-
-	(void)state;
-	w->ranks = 3;
-	engine_join(w, 1, 1, "job", 10 * SECOND);
-	engine_join(w, 2, 2, "job", 10 * SECOND);
-	engine_run(w, SECOND);
-	engine_join(w, 0, 0, "job", 10 * SECOND);
-	for (int i = 0; i < 1000; i++) {
-		const struct cn_wireup *wireup = &x[0].member->team->wireup;
-
-		if (wireup->complete && wireup->npaths == 0) { /* it has committed */
-			poll_deaf(w);
-		} else {
-			cn_poller_poll(w->pollers[0], w->now);
-		}
-		cn_poller_poll(w->pollers[1], w->now);
-		cn_poller_poll(w->pollers[2], w->now);
-		w->now += CN_US;
-		if (x[1].member != NULL && x[1].joined.calls > 0) {
-			engine_leave(w, 1, false);
-		}
-	}
-	assert_null(x[1].member);
-	assert_int_equal(x[0].joined.calls, 0);
-	engine_wait_all(w, -1, SECOND);
-	assert_int_equal(x[0].joined.status, COLLNET_OK);
-	assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
-	assert_int_equal(x[0].op[0].calls, 1);
-	assert_int_equal(x[0].op[0].status, COLLNET_ERANK);
-	assert_non_null(strstr(x[0].op[0].text, "rank 1 on node n1 left the team after 0"));
-	engine_leave_all(w);
-	engine_fixture_free(w);
-}
-
 /* A team that has failed holds no frames of operations that never start here. */
 static void engine__failed_team_holds_no_frames(void **state)
 {
@@ -602,10 +471,7 @@ int main(void)
 		cmocka_unit_test(engine__join_mistakes),
 		cmocka_unit_test(engine__contradiction_ends_all),
 		cmocka_unit_test(engine__earlier_run_that_waits),
-		cmocka_unit_test(engine__rank_leaves_in_order),
-		cmocka_unit_test(engine__ranks_of_a_node_leave_together),
 		cmocka_unit_test(engine__numbers_wrap),
-		cmocka_unit_test(engine__rank_leaves_before_others_are_ready),
 		cmocka_unit_test(engine__failed_team_holds_no_frames),
 		cmocka_unit_test(engine__jobs_one_after_the_other),
 		cmocka_unit_test(engine__lines_about_jobs),

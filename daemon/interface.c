@@ -90,12 +90,33 @@ static void log_change(struct cn_daemon *d, enum collnet_log_level level, const 
 	cn_log(level, "%s", text);
 }
 
-void cn_iface_log_wait(struct cn_daemon *d)
+static void log_wait(struct cn_daemon *d)
 {
 	char text[CN_ERR_TEXT];
 
 	snprintf(text, sizeof(text), "%.220s: waiting for it", d->iface.text);
 	log_change(d, COLLNET_LOG_WARNING, text);
+}
+
+static void log_carrier(struct cn_daemon *d)
+{
+	const struct cn_iface *f = &d->iface;
+	char text[CN_ERR_TEXT];
+
+	snprintf(text, sizeof(text),
+		 f->no_carrier ? "interface %s has no carrier on node %s: is its cable plugged in?"
+			       : "interface %s has a carrier again on node %s",
+		 f->name, d->runtime.node);
+	log_change(d, f->no_carrier ? COLLNET_LOG_WARNING : COLLNET_LOG_INFO, text);
+}
+
+void cn_iface_log_start(struct cn_daemon *d)
+{
+	if (d->iface.down) {
+		log_wait(d);
+	} else if (d->iface.no_carrier) {
+		log_carrier(d);
+	}
 }
 
 /* Refuses requests from now on, for this reason, and looks again later. */
@@ -107,11 +128,14 @@ static void wait_because(struct cn_daemon *d, const char *why)
 	f->look_at = d->now + LOOK_AGAIN;
 	f->down = true;
 	f->no_carrier = false;
+	if (d->runtime.engine != NULL) {
+		cn_engine_set_carrier(d->runtime.engine, true);
+	}
 	if (news) {
 		snprintf(f->text, sizeof(f->text), "%s", why);
 	}
 	if (news && d->epoll_fd >= 0) { /* else it starts, and may fail for another reason */
-		cn_iface_log_wait(d);
+		log_wait(d);
 	}
 }
 
@@ -129,17 +153,12 @@ static void wait_for_it(struct cn_daemon *d, bool found)
 static void look_at_carrier(struct cn_daemon *d, bool carrier)
 {
 	struct cn_iface *f = &d->iface;
-	char text[CN_ERR_TEXT];
+	const bool news = f->no_carrier == carrier;
 
 	cn_engine_set_carrier(d->runtime.engine, carrier);
-	if (f->no_carrier == carrier) {
-		f->no_carrier = !carrier;
-		snprintf(
-			text, sizeof(text),
-			carrier ? "interface %s has a carrier again on node %s"
-				: "interface %s has no carrier on node %s: is its cable plugged in?",
-			f->name, d->runtime.node);
-		log_change(d, carrier ? COLLNET_LOG_INFO : COLLNET_LOG_WARNING, text);
+	f->no_carrier = !carrier;
+	if (news && d->epoll_fd >= 0) {
+		log_carrier(d);
 	}
 }
 
@@ -161,8 +180,7 @@ static int attach(struct cn_daemon *d, struct cn_err *err)
 	d->iface.index = rc == 1 ? now.index : 0;
 	if (rc == 1) {
 		memcpy(d->iface.mac, now.mac, sizeof(d->iface.mac));
-		d->iface.no_carrier = !now.running; /* which is logged when the link is opened */
-		cn_engine_set_carrier(d->runtime.engine, now.running);
+		look_at_carrier(d, now.running);
 	}
 	if (left != NULL && left->max_peers > 0 && rc == 1) {
 		left->reason = d->runtime.bye;
@@ -353,7 +371,7 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 	if (d->runtime.engine != NULL && !f->down && (!same || !now.up || went_down)) {
 		fail_all(d, found == 0	    ? "was removed"
 			    : same	    ? "went down"
-			    : other_address ? "was given another address"
+			    : other_address ? cn_link_address_changed(d->runtime.link)
 					    : "was replaced");
 		went_down = true;
 	}

@@ -37,8 +37,9 @@ void cn_iface_config(struct cn_daemon *d, struct cn_runtime_config *out);
  * down, not there, or with link udp has no IPv4 address. What waiting cannot cure is an error.
  */
 int cn_iface_open(struct cn_daemon *d, struct cn_err *err);
-/* Logs what it waits for; cn_iface_open() does not, as a start that fails logs the reason alone. */
-void cn_iface_log_wait(struct cn_daemon *d);
+/* Logs what it waits for, or that there is no carrier; cn_iface_open() does not, as a start that
+ * fails logs the reason alone. */
+void cn_iface_log_start(struct cn_daemon *d);
 void cn_iface_close(struct cn_daemon *d);
 /* Notifications have come. An error ends the daemon. */
 int cn_iface_readable(struct cn_daemon *d, struct cn_err *err);

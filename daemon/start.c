@@ -24,8 +24,8 @@ static int tell_ready(struct cn_daemon *d, struct cn_err *err)
 	static const char line[] = "READY\n";
 	const int fd = d->config.ready_fd;
 
+	cn_iface_log_start(d);
 	if (d->iface.down) {
-		cn_iface_log_wait(d);
 		cn_log(COLLNET_LOG_INFO,
 		       "node %s without interface %s, cluster %u, socket %s: "
 		       "ready",

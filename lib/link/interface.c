@@ -350,10 +350,6 @@ int cn_interface_choose(const char *name, bool any, struct cn_interface *out, st
 	}
 	r = cn_interface_pick(list, count, name, any, out, err);
 	free(list);
-	if (r == 0 && !out->running) {
-		cn_log(COLLNET_LOG_WARNING, "interface %s has no carrier: is its cable plugged in?",
-		       out->name);
-	}
 	return r;
 }
 

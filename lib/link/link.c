@@ -100,6 +100,12 @@ void cn_link_advise(const struct cn_link *l)
 	}
 }
 
+const char *cn_link_address_changed(const struct cn_link *l)
+{
+	return cn_link_is_udp(l->ops->name) ? "lost or changed its IPv4 address"
+					    : "was given another address";
+}
+
 bool cn_link_decapsulate(const uint8_t *frame, size_t len, uint16_t ethertype, bool trusted,
 			 struct cn_super_frame *out)
 {

@@ -95,6 +95,9 @@ void cn_link_close(struct cn_link *l);
 /* Logs what the system could do better for a link that is going to be used. */
 void cn_link_advise(const struct cn_link *l);
 
+/* What happened to its address, in words; link udp cannot tell a lost one from another one. */
+const char *cn_link_address_changed(const struct cn_link *l);
+
 /* Lets the link receive payloads where `place` says. The packet link does, for super-frames. */
 void cn_link_set_place(struct cn_link *l, cn_rx_place_fn *place, void *ctx);
 

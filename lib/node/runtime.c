@@ -183,6 +183,15 @@ int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime 
 	return rc;
 }
 
+static void look_at_carrier(const struct cn_runtime *s)
+{
+	if (!cn_interface_has_carrier(s->link->send_fd, s->link->interface)) {
+		cn_log(COLLNET_LOG_WARNING,
+		       "interface %s has no carrier on node %s: is its cable plugged in?",
+		       s->link->interface, s->node);
+	}
+}
+
 int cn_runtime_open(const struct cn_runtime_config *config, struct cn_runtime *s,
 		    struct cn_err *err)
 {
@@ -191,6 +200,7 @@ int cn_runtime_open(const struct cn_runtime_config *config, struct cn_runtime *s
 	if (rc == COLLNET_OK) {
 		rc = cn_runtime_attach(config, s, err);
 		if (rc == COLLNET_OK) {
+			look_at_carrier(s);
 			cn_link_advise(s->link);
 		} else {
 			cn_runtime_close(s, 0);
@@ -297,8 +307,8 @@ int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err 
 	}
 	if (l->moved || has_other_address(l)) {
 		/* No acknowledgement reaches the former address, so none is waited for. */
-		cn_fail(err, COLLNET_EIFACE, "interface %s was given another address on node %s",
-			l->interface, s->node);
+		cn_fail(err, COLLNET_EIFACE, "interface %s %s on node %s", l->interface,
+			cn_link_address_changed(l), s->node);
 		cn_engine_fail(s->engine, now, err->code, err->text);
 		s->bye = CN_BYE_ADDRESS;
 		say_goodbye(s, GOODBYES);

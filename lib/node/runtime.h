@@ -82,9 +82,9 @@ void cn_runtime_forked(struct cn_runtime *s);
 bool cn_runtime_drain(struct cn_runtime *s, cn_time until);
 /*
  * For a program, after a poll that returned `work`. COLLNET_EIFACE: the interface is gone, or the
- * program has closed a descriptor of the link; or the interface was given another address or a
- * lower MTU, of which the other nodes have been notified. Asks the kernel at most ten times per
- * second.
+ * program has closed a descriptor of the link; or the interface lost or changed its address, or was
+ * given a lower MTU, of which the other nodes have been notified. Asks the kernel at most ten times
+ * per second.
  */
 int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err *err);
 /* The engine's counters and those of the link and the process. */

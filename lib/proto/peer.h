@@ -30,7 +30,7 @@ enum cn_bye {
 	CN_BYE_DAEMON = 0,
 	CN_BYE_MOVED = 1,   /* its interface was replaced */
 	CN_BYE_PROCESS = 2, /* direct mode: there is no daemon */
-	CN_BYE_ADDRESS = 3, /* its interface was given another address */
+	CN_BYE_ADDRESS = 3, /* its interface lost or changed its address */
 	CN_BYE_MTU = 4,	    /* and another MTU, at which it continues */
 };
 

@@ -179,7 +179,11 @@ static bool show_json(const struct status *s)
 	json_string(&j, "version", collnet_version());
 	json_string(&j, "interface", st->interface);
 	json_bool(&j, "down", st->down != 0);
-	json_bool(&j, "carrier", st->no_carrier == 0);
+	if (st->down) {
+		json_null(&j, "carrier");
+	} else {
+		json_bool(&j, "carrier", st->no_carrier == 0);
+	}
 	json_string(&j, "link", st->link);
 	json_string(&j, "encapsulation", st->encapsulation);
 	json_uint(&j, "ethertype", st->ethertype);

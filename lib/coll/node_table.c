@@ -52,9 +52,13 @@ void cn_engine_nodes(struct cn_engine *e, cn_time now, size_t first, struct coll
 		if (!cn_peer_is_replaced(p) && (i = next_entry(&t)) != NULL) {
 			cn_engine_peer_info(e, now, p, i);
 			for (uint32_t m = 0; m < n; m++) {
-				if (s[m].peer == p) {
-					mismatch_info(e, &s[m], i);
+				if (s[m].peer != p) {
+					continue;
 				}
+				if (s[m].what.name[0] != '\0') { /* p's name is a former one */
+					cn_version_mismatch_name(e, &s[m], i->name);
+				}
+				mismatch_info(e, &s[m], i);
 			}
 		}
 	}

@@ -68,9 +68,11 @@ void cn_wireup_timeout(struct cn_team *t, cn_time now)
 	}
 	cn_version_mismatch_clause(t, now, NULL, other, sizeof(other));
 	cluster_clause(t->engine, now, cluster, sizeof(cluster));
-	/* FAIL carries 255 bytes. */
+	/* FAIL carries 255 bytes, an error some more. */
 	n = list_missing(t, t->wireup.seen, missing,
-			 other[0] == '\0' && cluster[0] == '\0' ? sizeof(missing) : 60);
+			 other[0] != '\0'			  ? 60
+			 : cluster[0] != '\0' || has_bystander(t) ? 100
+								  : sizeof(missing));
 	if (n > 0 && t->wireup.contradiction[0] != '\0') {
 		cn_team_fail(
 			t, false, COLLNET_ETIMEOUT,

@@ -264,7 +264,7 @@ static void say_goodbye(struct cn_runtime *s, cn_time linger)
 }
 
 /* Whether the program has closed it. What it has opened under that number since is not closed with
- * the link. */
+ * the link, unless that is pcap: its libraries close the number that they keep. */
 static bool was_closed(int *fd)
 {
 	int type;

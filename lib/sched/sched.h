@@ -205,8 +205,9 @@ enum cn_action_kind {
 	CN_ACT_SEND = 0,
 	CN_ACT_RECV = 1,
 	CN_ACT_COPY = 2,   /* between ranks of this node */
-	CN_ACT_WAIT = 3,   /* IN_TURN: the sends after it in the list do not start before the action
-			      that it depends on (CN_DEP_COMPLETE) is complete */
+	CN_ACT_WAIT = 3,   /* IN_TURN: the sends after it in the list, of which there is one at
+			      least, do not start before the action that it depends on
+			      (CN_DEP_COMPLETE) is complete */
 	CN_ACT_REDUCE = 4, /* src combined with `right` into dst, all three of one rank of this
 			      node; dst may be one of the two */
 };

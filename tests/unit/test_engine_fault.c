@@ -383,6 +383,36 @@ static void engine__fails_when_another_is_ready(void **state)
 	engine_fixture_free(w);
 }
 
+/* A node is started again under the name of node 0: that lists it by its address, as others do. */
+static void engine__node_takes_the_name_of_another(void **state)
+{
+	struct engine_fixture *w = engine_fixture(3, NULL, NULL);
+	struct collnet_node_info info[4];
+	struct cn_err err;
+
+	(void)state;
+	engine_run(w, SECOND);
+	engine_stop_node(w, 2);
+	engine_run(w, SECOND);
+	memcpy(w->config.node.mac, cn_hub_port(w->hub, 2)->mac, 6);
+	w->config.node.epoch++;
+	snprintf(w->config.node.name, sizeof(w->config.node.name), "n0");
+	assert_int_equal(cn_engine_new(&w->config, &w->engines[2], &err), COLLNET_OK);
+	assert_int_equal(cn_poller_new(cn_hub_port(w->hub, 2), w->engines[2], &w->pollers[2], &err),
+			 COLLNET_OK);
+	engine_run(w, 5 * SECOND);
+	for (uint32_t i = 0; i < 2; i++) {
+		size_t n = 4;
+
+		cn_engine_nodes(w->engines[i], w->now, 0, info, &n);
+		assert_int_equal(n, 3);
+		assert_string_equal(info[2].name, "02:00:00:00:00:03");
+		assert_non_null(strstr(info[2].mismatch, "is called n0"));
+		assert_false(info[2].alive);
+	}
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -393,6 +423,7 @@ int main(void)
 		cmocka_unit_test(engine__node_ends_before_its_data_is_taken),
 		cmocka_unit_test(engine__daemon_restarts),
 		cmocka_unit_test(engine__a_node_says_why_it_ends),
+		cmocka_unit_test(engine__node_takes_the_name_of_another),
 		cmocka_unit_test(engine__rank_dies),
 		cmocka_unit_test(engine__deadline_of_an_operation),
 		cmocka_unit_test(engine__fails_when_another_is_ready),

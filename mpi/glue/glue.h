@@ -334,6 +334,8 @@ struct glue_team {
 	bool owns_context;    /* or it is closed last */
 	collnet_team_t *team; /* NULL: this rank has left it, for this reason: */
 	char why[192];
+	bool leaves; /* and a thread destroys it, until the end of this struct at most: */
+	pthread_t leaving;
 	uint32_t nodes;
 	MPI_Group group;
 	int64_t id;		  /* equal on all its ranks, between 0 and GLUE_UNUSED */

@@ -53,6 +53,9 @@ void glue_remove_team(struct glue_team *t)
 
 void glue_destroy_team(struct glue_team *t)
 {
+	if (t->leaves) {
+		pthread_join(t->leaving, NULL);
+	}
 	collnet_team_destroy(t->team);
 	pthread_mutex_destroy(&t->starting);
 	for (int i = 0; i < GLUE_BUFFERS; i++) {

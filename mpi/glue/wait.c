@@ -120,15 +120,26 @@ static bool has_room(const struct glue_call *k)
 						    : OTHERS_MAX);
 }
 
+static void *destroy(void *team)
+{
+	collnet_team_destroy(team);
+	return NULL;
+}
+
 /*
  * A served call could not start on this rank, for example without memory. Others may have started
  * theirs, and would wait for this rank until it calls something else: it leaves the team, and they
  * get an error. All later calls by the team fail, too.
+ *
+ * The end of the team waits for what this rank has broadcast without waiting, and other ranks may
+ * need messages of MPI's before they receive that. Hence it runs in a thread of its own, which ends
+ * before the context is closed.
  */
 static void leave(const struct glue_call *k, int rc)
 {
 	struct glue_team *t = k->team;
 	char error[MPI_MAX_ERROR_STRING] = "";
+	collnet_team_t *left;
 	int length;
 
 	if (t == NULL || k->persistent) {
@@ -136,12 +147,16 @@ static void leave(const struct glue_call *k, int rc)
 	}
 	PMPI_Error_string(rc, error, &length);
 	pthread_mutex_lock(&t->starting);
-	if (t->team != NULL) {
+	left = t->team;
+	if (left != NULL) {
 		snprintf(t->why, sizeof(t->why), "this rank left the team after: %.150s", error);
-		collnet_team_destroy(t->team);
 		t->team = NULL;
+		t->leaves = pthread_create(&t->leaving, NULL, destroy, left) == 0;
 	}
 	pthread_mutex_unlock(&t->starting);
+	if (left != NULL && !t->leaves) {
+		destroy(left); /* most often there is nothing to wait for */
+	}
 }
 
 /* With this status of collnet's. */

@@ -174,6 +174,15 @@ mpi_memory() {
 	echo "ok: long calls for which memory is short are left to MPI"
 }
 
+# mpi_leaving: a rank that cannot start a call has an error at once, and leaves the team once the others have what it
+# sent.
+mpi_leaving() {
+	mpi leaving --shape 2 -- ./with-collnet h0:2,h1:2 4 ./teams leaving
+	has '^right: leaving' out
+	has '^collnet: MPI_Gatherv, rank 3 of 4: rank 0 on node h0 left the team' out
+	echo "ok: a rank leaves a team while what it sent is on its way"
+}
+
 # mpi_error CASE [OPERATION]...: the death of a daemon under ./with-collnet ./cases is the communicator's error on
 # every rank, and every rank prints one of each operation.
 mpi_error() {

@@ -9,6 +9,8 @@
  *   first         the first team of a communicator with non-blocking calls is for no other one
  *   descriptors   MPI_THREAD_MULTIPLE: more communicators than half of the descriptors suffice for
  *   attributes    functions that MPI calls while a communicator is freed, and that use it
+ *   leaving       a rank has an error at once, while another one on its node needs its messages,
+ *                 also one after the error, before it receives what the rank has broadcast
  *
  * Rank 0 prints how many teams there are then, and "right: CASE".
  */
@@ -25,6 +27,8 @@
 #define SMALL	    8 /* integers, which collnet serves; a single one it may leave to MPI */
 #define DESCRIPTORS 256
 #define MANY	    3 /* alive at once */
+#define MESSAGE	    (4 << 20)
+#define LONGEST	    (1 << 30) /* block, in bytes */
 
 static int rank, size;
 
@@ -223,6 +227,55 @@ static void attributes(void)
 	check_sum(MPI_COMM_WORLD);
 }
 
+/* Rank 0's block is longer than collnet takes. */
+static int gather(MPI_Comm comm)
+{
+	const int block[1] = { rank };
+	int *all = calloc((size_t)size * 3, sizeof(int)), *counts = all + size, rc;
+
+	for (int i = 0; i < size; i++) {
+		counts[i] = 1;
+		counts[size + i] = i;
+	}
+	rc = MPI_Gatherv(block, rank == 0 ? LONGEST / (int)sizeof(int) + 1 : 1, MPI_INT, all,
+			 counts, counts + size, MPI_INT, size - 1, comm);
+	free(all);
+	return rc;
+}
+
+static void leaving(void)
+{
+	MPI_Request request = MPI_REQUEST_NULL;
+	char *message = calloc(1, MESSAGE);
+	int sent[SMALL] = { rank == 0 };
+	MPI_Comm comm;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	check_sum(comm);
+	if (rank == 0) {
+		MPI_Isend(message, MESSAGE, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &request);
+	} else if (rank == 1) {
+		MPI_Recv(NULL, 0, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Recv(message, MESSAGE, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+	if (MPI_Bcast(sent, SMALL, MPI_INT, 0, comm) != MPI_SUCCESS || sent[0] != 1) {
+		wrong("a broadcast");
+	}
+	if (gather(comm) == MPI_SUCCESS && (rank == 0 || rank == size - 1)) {
+		wrong("no error of Gatherv");
+	}
+	if (rank == 0) {
+		MPI_Send(NULL, 0, MPI_INT, 1, 1, MPI_COMM_WORLD);
+	}
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	if (MPI_Barrier(comm) == MPI_SUCCESS) {
+		wrong("no error of Barrier");
+	}
+	MPI_Comm_free(&comm);
+	free(message);
+}
+
 static void print_teams(void)
 {
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -238,8 +291,9 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} cases[] = {
-		{ "orders", orders },		{ "persistent", persistent }, { "first", first },
-		{ "descriptors", descriptors }, { "attributes", attributes },
+		{ "orders", orders },	      { "persistent", persistent },
+		{ "first", first },	      { "descriptors", descriptors },
+		{ "attributes", attributes }, { "leaving", leaving },
 	};
 	const size_t n = sizeof(cases) / sizeof(cases[0]);
 	const char *what = argc > 1 ? argv[1] : "";
@@ -262,7 +316,7 @@ int main(int argc, char **argv)
 	if (k == n || level != MPI_THREAD_MULTIPLE) {
 		wrong("there is no such case here");
 	}
-	if (cases[k].run != first) {
+	if (cases[k].run != first && cases[k].run != leaving) {
 		MPI_Barrier(MPI_COMM_WORLD);
 	}
 	cases[k].run();

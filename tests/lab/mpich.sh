@@ -123,6 +123,8 @@ done
 has 'not served: a rank has too many teams' out
 echo "ok: functions of attributes; contexts leave descriptors to the program"
 
+mpi_leaving
+
 mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_large.c" -o large || fail "mpi_large.c"
 mpi "large counts" --shape 2 -- ./count ./with-collnet h0:2,h1:2 4 ./large
 has '^right: large' out

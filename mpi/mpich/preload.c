@@ -84,7 +84,12 @@ static void *find_next(const char *pmpi)
 {
 	void *next = dlsym(RTLD_NEXT, pmpi + 1);
 
-	return next != NULL ? next : dlsym(RTLD_DEFAULT, pmpi);
+	next = next != NULL ? next : dlsym(RTLD_DEFAULT, pmpi);
+	if (next == NULL) {
+		fprintf(stderr, "collnet: no library of MPICH is found for %s\n", pmpi + 1);
+		exit(1);
+	}
+	return next;
 }
 
 /* Calls the next function with the name of this one without P. */
@@ -263,11 +268,8 @@ static int result(MPI_Comm comm, int rc)
 
 /* ---- initialization ------------------------------------------------------------------------ */
 
-/*
- * A program such as Python may have loaded MPICH for a module alone, which called. This library's
- * functions are bound in the global scope: MPICH becomes part of that.
- */
-static void find_library(void *caller)
+/* This library's functions are bound in the global scope: MPICH becomes part of that. */
+void mpich_find_library(void *caller)
 {
 	const char *now = getenv("LD_BIND_NOW");
 	Dl_info at;
@@ -338,7 +340,7 @@ EXPORT int MPI_Init(int *argc, char ***argv)
 {
 	int rc;
 
-	find_library(__builtin_return_address(0));
+	mpich_find_library(__builtin_return_address(0));
 	refuse_other_libraries();
 	if (!active) {
 		mpich_publish();
@@ -354,7 +356,7 @@ EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
 	int rc;
 
-	find_library(__builtin_return_address(0));
+	mpich_find_library(__builtin_return_address(0));
 	refuse_other_libraries();
 	if (!active) {
 		mpich_publish();

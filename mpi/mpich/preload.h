@@ -13,6 +13,10 @@
 void mpich_publish(void);
 bool mpich_is_on_all(int rank, int size);
 
+/* For the first function that is called, with its return address: a program such as Python may have
+ * loaded MPICH for a module alone, which called. */
+void mpich_find_library(void *caller);
+
 /* How a type was made, or MPI_UNDEFINED. */
 int mpich_combiner_of(MPI_Datatype type);
 /* Whether MPI defines a reduction of elements of this type. The operation may be the program's. */

@@ -98,6 +98,24 @@ gcc loader.c -o loader -ldl || fail "loader.c"
 mpi "a module" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./loader "$seed" 30
 has '^right: 30 calls' out
 has 'MPI_COMM_WORLD of 2 ranks: served by collnet on 2 nodes' out
+if command -v mpifort.mpich >/dev/null; then
+	for init in 'Init()' 'Init_thread(MPI_THREAD_SINGLE, provided)'; do
+		sed "s/call MPI_Init.*/call MPI_$init/" "$here/mpi_program.f90" >module.f90
+		mpifort.mpich -fPIC -shared module.f90 -Wl,--defsym,run=main -o module.so || fail "a module in Fortran"
+		mpi "a module that uses mpi_f08" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./loader
+		has 'right: f08' out
+		has 'of 2 ranks: served by collnet on 2 nodes' out
+	done
+fi
+cat >nobody.c <<'EOF'
+int MPI_Init(int *argc, char ***argv);
+int main(int argc, char **argv)
+{
+	return MPI_Init(&argc, &argv);
+}
+EOF
+gcc nobody.c -o nobody "$library" -Wl,--allow-shlib-undefined && ./nobody >out 2>&1 && fail "MPI_Init() without MPICH"
+has 'no library of MPICH is found for MPI_Init' out
 echo "ok: a program that loads MPICH with a module, as Python does"
 
 export LD_BIND_NOW=1

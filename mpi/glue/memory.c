@@ -5,12 +5,13 @@
  * memory of a user, the process its address space. A rank that has none when its operation starts
  * is too late: the others have started theirs and wait. So each rank asks for the memory of a
  * blocking call before it starts, and the call is left to MPI unless all have it. What all ranks
- * had once is not asked for again: the library keeps it for the next operation.
+ * had once is not asked for again: the library keeps it for the next operation. Of a gather or
+ * scatter, that is what a rank takes that is not the root.
  *
  * A non-blocking call cannot ask the other ranks. It goes by what blocking ones have found, and if
  * that does not tell, by its length. The ranks agree on a persistent call after its preparation.
- * Operations with a count per rank are not asked for, except allgathers: a rank does not know the
- * others' counts.
+ * Operations with a count per rank are not asked for, since a rank does not know the others'
+ * counts, except MPI_Allgatherv() and MPI_Reduce_scatter(), whose counts all ranks know.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,8 +25,8 @@
 #define UNASKED_MAX ((uint64_t)256 << 20)
 
 struct takes {
-	uint64_t most; /* bytes of a rank, as all ranks know */
-	uint64_t mine; /* of this rank */
+	uint64_t most, least; /* bytes of a rank, as all ranks know */
+	uint64_t mine;	      /* of this rank */
 };
 
 /*
@@ -67,10 +68,11 @@ static uint64_t needed(const struct glue_call *k, enum glue_op op, uint64_t byte
 static struct takes takes(const struct glue_call *k, enum glue_op op, uint64_t bytes)
 {
 	const bool rooted = op == GLUE_Gather || op == GLUE_Scatter;
-	const uint64_t most = needed(k, op, bytes);
-	const uint64_t mine = rooted && (uint32_t)k->c->rank != k->root ? bytes : most;
+	const uint64_t all = needed(k, op, bytes), one = rooted ? bytes : all;
+	struct takes t = { .most = all + all / 4, .least = one + one / 4 };
 
-	return (struct takes){ most + most / 4, mine + mine / 4 };
+	t.mine = (uint32_t)k->c->rank == k->root ? t.most : t.least;
+	return t;
 }
 
 bool glue_has_memory(struct glue_call *k, enum glue_op op, size_t bytes)
@@ -95,7 +97,7 @@ bool glue_has_memory(struct glue_call *k, enum glue_op op, size_t bytes)
 	if (glue_min(k, &all, 1) != MPI_SUCCESS) {
 		all = 1; /* the call itself will tell why */
 	} else if (all != 0) {
-		team->had = t.most;
+		team->had = t.least > team->had ? t.least : team->had;
 	} else {
 		team->lacked = t.most;
 	}

@@ -86,10 +86,21 @@ static void bcast(int count)
 	}
 }
 
+static void gather(int count)
+{
+	fill(MAX, 11);
+	MPI_Gather(sent, count, MPI_INT, received, count, MPI_INT, 0, MPI_COMM_WORLD);
+	for (int i = 0; rank == 0 && i < size * count; i++) {
+		if (received[i] != i % count + i / count * 11) {
+			wrong("Gather");
+		}
+	}
+}
+
 /* Blocks of two lengths, whose sum is too much. All ranks know that. */
 static void allgatherv(void)
 {
-	const int longer = MAX / size + 1, shorter = MAX / size - 1;
+	const int longer = MAX / size - 1, shorter = MAX / size - 3;
 	int counts[MOST_RANKS], displs[MOST_RANKS];
 
 	for (int i = 0; i < size; i++) {
@@ -170,7 +181,8 @@ int main(int argc, char **argv)
 	allreduce(MAX);
 	iallreduce(MAX);
 	allreduce(MAX);
-	leave(20 * MIB);
+	leave(40 * MIB);
+	gather(MAX / size); /* takes as much as the next one at its root, but less at rank 1 */
 	allgatherv();
 	alltoallv(); /* MPI_COMM_WORLD may share the team that rank 1 left */
 	if (rank == 0) {

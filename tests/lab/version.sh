@@ -95,7 +95,7 @@ mismatch() {
 
 odd COLLNET_ENCAPSULATION=raw '^h2 uses encapsulation raw, this node udp$'
 mismatch "null null uses encapsulation raw"
-odd COLLNET_NODE=h0 '^h2 is called h0, as this node$'
+odd COLLNET_NODE=h0 '^02:.* is called h0, as this node$'
 mismatch "is called h0 null null"
 odd COLLNET_NODE=h1 '^02:.* is called h1, as another node$'
 mismatch "is called h1 null null"

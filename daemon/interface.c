@@ -119,6 +119,14 @@ void cn_iface_log_start(struct cn_daemon *d)
 	}
 }
 
+void cn_iface_advise(struct cn_daemon *d)
+{
+	if (!d->iface.advised) {
+		cn_link_advise(d->runtime.link);
+	}
+	d->iface.advised = true;
+}
+
 /* Refuses requests from now on, for this reason, and looks again later. */
 static void wait_because(struct cn_daemon *d, const char *why)
 {
@@ -291,7 +299,7 @@ static int come_up(struct cn_daemon *d, struct cn_err *err)
 	snprintf(text, sizeof(text), "interface %s is up on node %s (MTU %u)", f->name,
 		 d->runtime.node, d->runtime.link->mtu);
 	log_change(d, COLLNET_LOG_INFO, text);
-	cn_link_advise(d->runtime.link);
+	cn_iface_advise(d);
 	return COLLNET_OK;
 }
 

@@ -23,6 +23,7 @@ struct cn_iface {
 	uint8_t mac[6];	   /* and the address that the interface had then */
 	cn_time look_at;   /* while it is down: notifications are not relied on alone */
 	bool no_carrier;   /* it is up without one */
+	bool advised;	   /* the log has what the system could do better */
 	cn_time log_until; /* lines are counted until then */
 	uint32_t logged;   /* and those that were left out */
 	enum collnet_log_level left_level;
@@ -40,6 +41,8 @@ int cn_iface_open(struct cn_daemon *d, struct cn_err *err);
 /* Logs what it waits for, or that there is no carrier; cn_iface_open() does not, as a start that
  * fails logs the reason alone. */
 void cn_iface_log_start(struct cn_daemon *d);
+/* Logs what the system could do better, the first time that there is a link. */
+void cn_iface_advise(struct cn_daemon *d);
 void cn_iface_close(struct cn_daemon *d);
 /* Notifications have come. An error ends the daemon. */
 int cn_iface_readable(struct cn_daemon *d, struct cn_err *err);

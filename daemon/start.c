@@ -34,7 +34,7 @@ static int tell_ready(struct cn_daemon *d, struct cn_err *err)
 		cn_log(COLLNET_LOG_INFO, "node %s on %s (%s, MTU %u), cluster %u, socket %s: ready",
 		       d->runtime.node, d->runtime.link->interface, d->runtime.link->ops->name,
 		       d->runtime.link->mtu, d->config.cluster, d->config.socket);
-		cn_link_advise(d->runtime.link);
+		cn_iface_advise(d);
 	}
 	cn_notify("READY=1");
 	if (fd >= 0) {

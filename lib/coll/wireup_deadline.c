@@ -42,7 +42,7 @@ static bool has_bystander(const struct cn_team *t)
 	struct cn_node *n = t->engine->own.node;
 
 	for (uint32_t i = 0; !t->wireup.derived && i < cn_node_peers(n); i++) {
-		if (cn_peer_alive(cn_node_peer(n, i)) && !t->wireup.advertised[i].candidate) {
+		if (cn_peer_alive(cn_node_peer(n, i)) && !cn_wireup_advertised(t, i)->candidate) {
 			return true;
 		}
 	}

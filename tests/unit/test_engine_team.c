@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -57,6 +58,27 @@ static void engine__rank_is_missing(void **state)
 	w->ranks = 4; /* the same name, another size: nothing of the first run is in the way */
 	engine_run(w, 100 * CN_MS);
 	engine_join_all(w, 1, false, "job");
+	engine_fixture_free(w);
+}
+
+/* The deadline passes before anything was announced to the node that is there. */
+static void engine__deadline_at_once(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+	struct cn_wireup *wireup;
+
+	(void)state;
+	engine_run(w, SECOND);
+	w->ranks = 2;
+	engine_join(w, 0, 0, "job", 0);
+	wireup = &w->engines[0]->teams[0]->wireup;
+	free(wireup->advertised); /* as if it had come up in this moment */
+	wireup->advertised = NULL;
+	wireup->nadvertised = 0;
+	cn_engine_expire(w->engines[0], w->now);
+	assert_int_equal(w->rank[0].joined.status, COLLNET_ETIMEOUT);
+	assert_non_null(strstr(w->rank[0].joined.text, "with the same user ID"));
+	engine_leave_all(w);
 	engine_fixture_free(w);
 }
 
@@ -465,6 +487,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(engine__rank_is_missing),
+		cmocka_unit_test(engine__deadline_at_once),
 		cmocka_unit_test(engine__late_rank_is_in_time),
 		cmocka_unit_test(engine__mismatches),
 		cmocka_unit_test(engine__mismatch_on_one_node),

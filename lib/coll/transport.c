@@ -103,13 +103,13 @@ bool cn_transport_request_acks(struct cn_engine *e)
 				if (f->unacked == 0 || (!f->by_acks && f->in_flight == 0)) {
 					continue; /* no acknowledgement opens a window */
 				}
-				if (request != 0 && cn_node_request_acks(x->node, s)) {
+				if (request == 0) {
+					if (cn_node_is_acked_soon(x->node, s)) {
+						return any;
+					}
+				} else if (cn_node_request_acks(x->node, s)) {
 					cn_transport_activate(x);
 					any = true;
-				} else if (request != 0) {
-					continue;
-				} else if (cn_node_is_acked_soon(x->node, s)) {
-					return any;
 				}
 			}
 		}

@@ -67,13 +67,13 @@ void cn_liveness_note(struct cn_peer *p)
 	l->own->given_up = false;
 	l->contested = false;
 	note_probes(p);
-	l->probes = l->unheard = l->asked = 0;
+	l->probes = l->own->unheard = l->asked = 0;
 }
 
 static void start_probing(struct cn_peer *p, cn_time since, cn_time at)
 {
 	p->live.expect_since = since;
-	p->live.probes = p->live.unheard = 0;
+	p->live.probes = p->live.own->unheard = 0;
 	p->live.probe_at = at;
 }
 
@@ -92,11 +92,39 @@ static cn_time silence(const struct cn_peer *p, cn_time last_rx)
 	return p->node->now > since ? p->node->now - since : 0;
 }
 
+/* How many times dead_after a session may be silent while its node is heard by another one. */
+#define SESSION_GRACE 4u
+#define GRACE_PROBES  16u /* and then at least so many without an answer, dead_after / 5 apart */
+/* So many sessions that wait for one node are probed as if each were alone, others in turn. */
+#define PROBED_MAX 16u
+
+/* All sessions that wait for the node together probe it as often as PROBED_MAX do. */
+static cn_time share(const struct cn_peer *p, cn_time interval)
+{
+	uint32_t waiting = p->live.own->waiting;
+
+	return waiting > PROBED_MAX ? interval * waiting / PROBED_MAX : interval;
+}
+
+cn_time cn_liveness_interval(const struct cn_peer *p)
+{
+	cn_time dead_after = p->node->config.dead_after;
+
+	return cn_min_time(share(p, dead_after / 5), SESSION_GRACE * dead_after);
+}
+
 /* The node has been silent for too long, and answers no probes. */
 static bool is_silent(const struct cn_peer *p)
 {
 	return silence(p, p->live.own->last_node_rx) >= p->node->config.dead_after &&
-	       p->live.unheard >= cn_peer_min_tries(p);
+	       p->live.own->unheard >= cn_peer_min_tries(p);
+}
+
+/* The session has been, while others hear the node. */
+static bool is_silent_alone(const struct cn_peer *p)
+{
+	return silence(p, p->live.last_session_rx) >= SESSION_GRACE * p->node->config.dead_after &&
+	       p->live.probes >= GRACE_PROBES && p->live.probes >= cn_peer_min_tries(p);
 }
 
 /* Something waits for the peer. */
@@ -118,6 +146,7 @@ void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta
 				p->live.probe_at = now;
 			}
 			p->tlp = (struct cn_tlp){ .at = CN_NEVER };
+			p->live.own->waiting++;
 			n->nexpecting++;
 			cn_tlp_await_idle(n, now + cn_node_pto(n));
 		}
@@ -126,6 +155,7 @@ void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta
 			p->live.probe_at = CN_NEVER;
 		}
 		p->tlp.at = CN_NEVER;
+		p->live.own->waiting--;
 		n->nexpecting--; /* the idle timer finds it so */
 	}
 	cn_peer_reschedule(p);
@@ -153,7 +183,10 @@ void cn_liveness_unacked(struct cn_peer *p)
 
 void cn_liveness_reset(struct cn_peer *p)
 {
-	p->node->nexpecting -= p->live.expecting > 0;
+	if (p->live.expecting > 0) {
+		p->node->nexpecting--;
+		p->live.own->waiting--;
+	}
 	p->live.expecting = 0;
 	p->live.probes = p->live.unheard = p->live.asked = 0;
 	p->live.contested = false;
@@ -223,9 +256,6 @@ cn_time cn_peer_jitter(const struct cn_peer *p, cn_time wait)
 	return wait - wait / 4 + random_time(p, wait / 2);
 }
 
-/* How many times dead_after a session may be silent while its node is heard by another one. */
-#define SESSION_GRACE 4u
-
 static void probe(struct cn_node *n, struct cn_peer *p)
 {
 	struct cn_liveness *l = &p->live;
@@ -236,9 +266,8 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 	 * %), so probes are three times as frequent in the second half of the grace period. */
 	bool heard = silent < first, late = silent >= dead_after / 2, due;
 	cn_time interval = first;
-	uint32_t tries = cn_peer_min_tries(p);
 
-	if (is_silent(p) || (idle >= SESSION_GRACE * dead_after && l->probes >= tries)) {
+	if (is_silent(p) || is_silent_alone(p)) {
 		if (is_needed(p)) {
 			l->own->given_up = is_silent(p);
 			cn_peer_down(p, CN_PEER_SILENT);
@@ -250,9 +279,10 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 		l->probe_at = n->now + cn_peer_jitter(p, first);
 		return;
 	}
-	l->unheard = heard ? 0 : l->unheard;
-	if (l->unheard > 0) {
-		interval = dead_after / (late ? 60 : 20);
+	if (l->own->unheard > 0) {
+		interval = share(p, dead_after / (late ? 60 : 20));
+	} else if (heard && l->probes == 0) {
+		interval = cn_liveness_interval(p);
 	}
 	due = idle >= interval;
 	if (due) {
@@ -263,13 +293,15 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 		interval = interval - idle + dead_after / 60;
 	}
 	if (due && !heard) {
-		if (l->unheard++ == 0) {
+		if (l->own->unheard++ == 0) {
 			interval = dead_after / 20;
 		}
-		if (l->unheard >= SUSPECT_PROBES) {
+		if (l->own->unheard >= SUSPECT_PROBES) {
 			probe_others(n, p);
 		}
 	}
+	/* Whether the node is still heard is looked at more often than the session is probed. */
+	interval = cn_min_time(interval, first);
 	interval = cn_peer_jitter(p, interval);
 	if (silent < dead_after && silent + interval > dead_after) {
 		interval = dead_after - silent; /* given up in time */
@@ -291,7 +323,7 @@ void cn_liveness_expire(struct cn_peer *p)
 		return;
 	}
 	if (p->node->now - p->live.probe_at > p->node->config.dead_after / 5 &&
-	    p->live.unheard == 0) {
+	    p->live.own->unheard == 0) {
 		p->live.expect_since = p->node->now; /* this node was paused */
 	}
 	if (!is_needed(p) && heard_since(&p->live)) {

@@ -6,6 +6,9 @@
  * A node answers on each of its ports, and full queues may drop every frame of one session while
  * those of another come. These are a sign of life of the node, so a session alone is given several
  * times dead_after. It does end then: the peer may have ended it long ago.
+ *
+ * Many sessions may wait for one node. They count its silence together, and the more there are, the
+ * less often each is probed.
  */
 #ifndef CN_LIVENESS_H
 #define CN_LIVENESS_H
@@ -23,12 +26,13 @@ struct cn_liveness {
 	cn_time last_node_rx;	 /* in `own`: a frame of a session of any port */
 	cn_time last_session_rx; /* a frame of this session: the peer receives ours, too */
 	uint32_t expecting;	 /* cn_peer_expect() */
+	uint32_t waiting;	 /* in `own`: sessions with the node that expect something */
 	cn_time expect_since;
 	cn_time probe_at; /* CN_NEVER: it is not probed, as nobody waits for it */
 	uint32_t loss;	  /* in `own`: share of frames to the node that were retransmitted, and of
 			   * probes without an answer, of 65,536; the mean of some sixteen */
 	uint32_t probes;  /* without an answer */
-	uint32_t unheard; /* of these, since the node was last heard by a session of any port */
+	uint32_t unheard; /* in `own`: of any session, since one last heard the node */
 	cn_time ask_at;	  /* when to probe it because another peer is silent; CN_NEVER: not */
 	cn_time asked_at; /* when that was last done */
 	bool given_up;	/* in `own`: a session was, because the node was silent, and it still is */
@@ -52,6 +56,8 @@ void cn_liveness_note_loss(struct cn_peer *p, bool lost);
  * queues each time, and the same ones are lost.
  */
 cn_time cn_peer_jitter(const struct cn_peer *p, cn_time wait);
+/* The longest wait between two probes of a session, while the node is heard and answers them. */
+cn_time cn_liveness_interval(const struct cn_peer *p);
 /* A frame of the session came. */
 void cn_liveness_note(struct cn_peer *p);
 void cn_liveness_init(struct cn_liveness *l);

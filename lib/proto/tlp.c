@@ -50,7 +50,7 @@ void cn_tlp_expire(struct cn_peer *p)
 	}
 	p->ackreq_due = true;
 	cn_peer_ready(p);
-	p->tlp.wait = cn_min_time(2 * p->tlp.wait, n->config.dead_after / 5);
+	p->tlp.wait = cn_min_time(2 * p->tlp.wait, cn_liveness_interval(p));
 	p->tlp.at = n->now + cn_peer_jitter(p, p->tlp.wait);
 }
 

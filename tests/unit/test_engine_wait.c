@@ -17,7 +17,7 @@
 #include "coll/team.h"
 #include "engine_fixture.h"
 
-#define TEAMS 20u
+#define TEAMS 100u
 #define HOSTS 3u
 #define LAST  (HOSTS - 1)
 
@@ -55,6 +55,11 @@ static void await(struct many *m, uint32_t from, uint32_t to, cn_time within)
 	assert_true(all);
 }
 
+static void allow(struct cn_engine_config *c)
+{
+	c->max_teams = TEAMS;
+}
+
 /* Teams of all nodes, each with one rank there. */
 static struct many *many_teams(void)
 {
@@ -62,7 +67,7 @@ static struct many *many_teams(void)
 	struct cn_err err;
 	char job[16];
 
-	m->w = engine_fixture(HOSTS, NULL, NULL);
+	m->w = engine_fixture(HOSTS, NULL, allow);
 	for (uint32_t t = 0; t < TEAMS; t++) {
 		snprintf(job, sizeof(job), "j%u", t);
 		for (uint32_t i = 0; i < HOSTS; i++) {
@@ -120,6 +125,34 @@ static void wait__for_a_late_rank(void **state)
 	for (uint32_t t = 0; t < TEAMS; t++) {
 		assert_int_equal(m->waiter[t][0].status, COLLNET_OK);
 	}
+	many_end(m);
+}
+
+static uint64_t acks_sent(const struct many *m)
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+
+	cn_engine_stats(m->w->engines[0], &s, false);
+	return s.acks_sent;
+}
+
+/* All teams wait for the same nodes: together they probe these as often as 16 teams do, five times
+ * in dead_after each. */
+static void wait__for_long(void **state)
+{
+	struct many *m = many_teams();
+	uint64_t before;
+
+	(void)state;
+	barriers(m, 0, CN_NEVER);
+	barriers(m, 1, CN_NEVER);
+	engine_run(m->w, 10 * SECOND);
+	before = acks_sent(m);
+	engine_run(m->w, 30 * SECOND);
+	print_message("%llu frames in 30 s\n", (unsigned long long)(acks_sent(m) - before));
+	assert_in_range(acks_sent(m) - before, 100, 2 * 2 * 16 * 100);
+	barriers(m, LAST, CN_NEVER);
+	await(m, 0, HOSTS, 10 * CN_MS);
 	many_end(m);
 }
 
@@ -211,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wait__for_a_late_rank),
+		cmocka_unit_test(wait__for_long),
 		cmocka_unit_test(wait__until_the_deadline),
 		cmocka_unit_test(wait__for_a_node_that_dies),
 		cmocka_unit_test(wait__for_others_to_leave),

@@ -272,6 +272,45 @@ static void liveness__expected_and_alive(void **state)
 	pair_free(p);
 }
 
+/* Of a thousand sessions that wait for a node, one. The others hear it all the time. */
+static void run_with_others(struct pair *p, struct cn_liveness *own, cn_time duration)
+{
+	const cn_time until = p->now + duration;
+
+	while (p->now < until && p->nodes[0].downs == 0) {
+		own->last_rx = own->last_node_rx = p->now;
+		pair_run(p, 5 * CN_MS);
+	}
+}
+
+/* Each is probed rarely, and nevertheless lost when it alone is silent. */
+static void liveness__many_sessions_with_a_node(void **state)
+{
+	struct pair *p = pair_up(2, SEED);
+	struct cn_peer *b = pair_peer(p, 0, 1);
+	struct cn_liveness own = b->live;
+	uint64_t sent;
+	cn_time from;
+
+	(void)state;
+	own.own = b->live.own = &own;
+	own.waiting = 999;
+	pair_expect(p, 0, 1);
+	assert_int_equal(own.waiting, 1000);
+	run_with_others(p, &own, 5000 * CN_MS); /* the first ones, with the waits of TLP */
+	sent = pair_stats(p, 0).acks_sent;
+	run_with_others(p, &own, 60 * 1000 * CN_MS);
+	assert_int_equal(p->nodes[0].downs, 0);
+	assert_in_range(pair_stats(p, 0).acks_sent - sent, 8, 24);
+	from = p->now;
+	p->cut[1][0] = p->cut[0][1] = true;
+	run_with_others(p, &own, 60 * 1000 * CN_MS);
+	assert_int_equal(p->nodes[0].downs, 1);
+	assert_in_range((p->now - from) / CN_MS, 5000, 9000);
+	assert_int_equal(own.waiting, 999);
+	pair_free(p);
+}
+
 /* Node 0 waits for node 1, which stops; 2 stops `later`, 3 does not. Is 2 silent, too? */
 static bool is_silent_with(cn_time later)
 {
@@ -426,6 +465,7 @@ int main(void)
 		cmocka_unit_test(liveness__a_contested_name_is_kept),
 		cmocka_unit_test(liveness__silent_with_frames),
 		cmocka_unit_test(liveness__expected_and_alive),
+		cmocka_unit_test(liveness__many_sessions_with_a_node),
 		cmocka_unit_test(liveness__others_silent_later),
 		cmocka_unit_test(liveness__others_are_not_probed_at_once),
 		cmocka_unit_test(liveness__tries_follow_loss),

@@ -9,6 +9,7 @@
 #include "daemon/daemon.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool violation(struct cn_client *c, const char *what)
@@ -77,7 +78,7 @@ static void refuse(struct cn_client *c, uint32_t tag, const struct cn_err *err)
 		.status = err->code,
 	};
 
-	memcpy(m.text, err->text, sizeof(m.text));
+	snprintf(m.text, sizeof(m.text), "%s", err->text); /* nothing of the stack behind it */
 	cn_client_complete(c, &m, true);
 }
 

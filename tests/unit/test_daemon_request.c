@@ -77,16 +77,40 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The status of the answer, of this type; INT32_MAX: there is none. */
+/* What the daemon's stack holds when it answers: data of other clients, as far as one can tell. */
+static __attribute__((noinline)) void paint_stack(void)
+{
+	volatile uint8_t used[16384];
+
+	for (size_t i = 0; i < sizeof(used); i++) {
+		used[i] = 0xa5;
+	}
+}
+
+static void assert_clear_behind(const char *text, size_t size)
+{
+	for (size_t i = strnlen(text, size); i < size; i++) {
+		assert_int_equal(text[i], 0);
+	}
+}
+
+/* The status of the answer, of this type; INT32_MAX: there is none. Its text shows nothing else. */
 static int32_t ask(const void *m, size_t len, enum cn_msg_type type)
 {
 	static union cn_msg answer;
 
+	memset(&answer, 0, sizeof(answer));
+	paint_stack();
 	cn_client_message(c, m, len);
 	if (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) <= 0) {
 		return INT32_MAX;
 	}
 	assert_int_equal(answer.head.type, type);
+	if (type == CN_MSG_DONE) {
+		assert_clear_behind(answer.done.text, sizeof(answer.done.text));
+	} else if (type == CN_MSG_REPLY) {
+		assert_clear_behind(answer.reply.text, sizeof(answer.reply.text));
+	}
 	return type == CN_MSG_REPLY  ? answer.reply.status
 	       : type == CN_MSG_DONE ? answer.done.status
 				     : COLLNET_OK;
@@ -196,6 +220,15 @@ static void persistent__keeps_its_number(void **state)
 	assert_true(c->marked);
 }
 
+static void request__refused_by_a_quota(void **state)
+{
+	(void)state;
+	assert_int_equal(open_endpoint(0, 7), COLLNET_OK);
+	d->config.limits[CN_QUOTA_REQUESTS] = 1;
+	assert_int_equal(receive(0, 1), INT32_MAX); /* it waits */
+	assert_int_equal(receive(0, 2), COLLNET_ELIMIT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -203,6 +236,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(endpoint__that_is_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(endpoint__lost_and_opened_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(persistent__keeps_its_number, setup, teardown),
+		cmocka_unit_test_setup_teardown(request__refused_by_a_quota, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -163,9 +163,10 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 			      uint32_t n, struct cn_peer **peers)
 {
 	const uint32_t mtu = t->engine->config.node.mtu,
-		       w = cn_topo_window(topo, hosts, n, 2, NULL);
+		       w = cn_topo_window(topo, hosts, n, 2, NULL),
+		       exchange = cn_topo_exchange_window(topo, hosts, n);
 
-	t->window[CN_WINDOW_EXCHANGE] = w < t->engine->window ? w : t->engine->window;
+	t->window[CN_WINDOW_EXCHANGE] = exchange < t->engine->window ? exchange : t->engine->window;
 	t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
 	t->window[CN_WINDOW_TWO_WAY] = t->window[CN_WINDOW_LINK];
 	t->pair_window = cn_topo_pair_window(topo, hosts, n);

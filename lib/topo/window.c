@@ -21,6 +21,13 @@
  * At least 1/16 does: in an uplink as fast as all its hosts together no queue grows, but clocks
  * differ, and links carry other frames.
  *
+ * The mean over the steps that Eq. 4 takes holds while all of the slowest links are crossed alike.
+ * Frames for the slowest ones are acknowledged last, so the frames that a host has in flight become
+ * those that cross one of these; one host with a slow cable collects the windows of all others in
+ * its port. So nu is also the sum, over the hosts that send through the port, of the share that
+ * this port has of a host's crossings of the slowest links. With equal hosts on one switch, and
+ * with equal switches, these are Eq. 3 and 4.
+ *
  * A file that says no buffer at all is taken for one of small switches: a window that is a little
  * too small costs a little, none lets queues overflow.
  *
@@ -82,11 +89,13 @@ static bool is_less(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 
 /* A vertex as the sender of what its parent's port, or all the rest of the tree, receives. */
 struct feed {
-	uint32_t hosts; /* at or below */
-	double rates;	/* of their links, together */
-	double up;	/* what the link to the parent can bring, bit/s; INFINITY: not known */
-	double down;	/* what the link from the parent can bring */
-	double fan_in;	/* what feeds the vertex from below */
+	uint32_t hosts;	 /* at or below */
+	double rates;	 /* of their links, together */
+	double up;	 /* what the link to the parent can bring, bit/s; INFINITY: not known */
+	double down;	 /* what the link from the parent can bring */
+	double fan_in;	 /* what feeds the vertex from below */
+	bool is_slowest; /* the link to the parent, or as slow as the slowest one */
+	double crosses;	 /* cross_slowest() */
 };
 
 static double smaller(double a, double b)
@@ -240,6 +249,116 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 		*bottleneck = best;
 	}
 	return least;
+}
+
+/* What a link takes for the frames of n - 1 steps; 0: its rate is not known. */
+static double time_of(const struct cn_topo *t, const struct feed *f, uint32_t v, uint32_t n)
+{
+	return (double)crossings(f[v].hosts, n) / rate_of(&t->links[t->vertices[v].parent_link]);
+}
+
+/* What the slowest link takes, and the host's cable that is the fastest one; 0: no rate is known.
+ */
+static double longest_time(const struct cn_topo *t, const struct feed *f, uint32_t n, double *cable)
+{
+	double longest = 0;
+
+	*cable = INFINITY;
+	for (uint32_t i = 1; i < t->nvertices; i++) {
+		const double time = time_of(t, f, t->order[i], n);
+
+		longest = time > longest ? time : longest;
+		if (!t->vertices[t->order[i]].is_switch && time > 0) {
+			*cable = smaller(*cable, time);
+		}
+	}
+	return longest;
+}
+
+/*
+ * Sets `crosses` of each host to 1 / how often its frames cross one of the slowest links in n - 1
+ * steps, of other vertices to the sum of these below. Its own cable does not count on the way out:
+ * what waits for that is in no port. Links differ by a tenth that are meant to be equal: rates may
+ * be measured ones.
+ */
+static void cross_slowest(const struct cn_topo *t, struct feed *f, uint32_t n, double longest)
+{
+	double all = 0;
+
+	for (uint32_t i = 1; i < t->nvertices; i++) {
+		struct feed *at = &f[t->order[i]];
+
+		at->is_slowest = longest > 0 && time_of(t, f, t->order[i], n) >= 0.9 * longest;
+		all += at->is_slowest ? at->hosts : 0;
+	}
+	f[t->root].crosses = all;
+	for (uint32_t i = 1; i < t->nvertices; i++) {
+		const struct cn_vertex *v = &t->vertices[t->order[i]];
+		struct feed *at = &f[t->order[i]];
+
+		at->crosses = f[v->parent].crosses;
+		if (at->is_slowest) {
+			at->crosses += v->is_switch ? (double)n - 2.0 * at->hosts : -1;
+		}
+	}
+	for (uint32_t i = t->nvertices; i-- > 0;) {
+		struct feed *at = &f[t->order[i]];
+
+		at->crosses = t->vertices[t->order[i]].is_switch ? 0
+			      : at->hosts > 0 && at->crosses > 0 ? 1 / at->crosses
+								 : 0;
+	}
+	for (uint32_t i = t->nvertices; i-- > 1;) {
+		f[t->vertices[t->order[i]].parent].crosses += f[t->order[i]].crosses;
+	}
+}
+
+/* Frames that all hosts with one frame in flight have at the fuller port of a slowest link. */
+static double at_slowest(const struct cn_topo *t, const struct feed *f, uint32_t v, uint32_t n)
+{
+	const double up = (n - f[v].hosts) * f[v].crosses,
+		     down = f[v].hosts * (f[t->root].crosses - f[v].crosses);
+
+	return t->vertices[v].is_switch && up > down ? up : down;
+}
+
+uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
+				uint32_t *slowest)
+{
+	struct feed *f = n > 1 && n <= t->nvertices ? feeds(t, hosts, n) : NULL;
+	double least = WINDOW_MAX + 1.0, longest, cable, window;
+
+	*slowest = CN_TOPO_NONE;
+	if (f == NULL) {
+		return COLLNET_WINDOW_OFF;
+	}
+	longest = longest_time(t, f, n, &cable);
+	cross_slowest(t, f, n, longest);
+	for (uint32_t i = 1; i < t->nvertices; i++) {
+		const uint32_t v = t->order[i], link = t->vertices[v].parent_link;
+		const double room = (double)buffer_of(t, link, cn_topo_assumed_buffer(t)) *
+				    t->links[link].channels;
+
+		if (room > 0 && f[v].is_slowest) {
+			window = room * CN_TOPO_ALL / waiting_at(t, f, v, n) /
+				 at_slowest(t, f, v, n);
+			/* what is in cables meanwhile: in the sender's, and the receiver's behind a
+			 * link between switches */
+			window += (t->vertices[v].is_switch ? 2 : 1) * cable / longest;
+			*slowest = window < least ? link : *slowest;
+			least = smaller(least, window);
+		}
+	}
+	free(f);
+	return *slowest == CN_TOPO_NONE ? COLLNET_WINDOW_OFF : least < 1 ? 1 : (uint32_t)least;
+}
+
+uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+{
+	uint32_t link, window = cn_topo_window(t, hosts, n, 2, NULL),
+		       slowest = cn_topo_slowest_window(t, hosts, n, &link);
+
+	return slowest < window ? slowest : window;
 }
 
 uint32_t cn_topo_transit(const struct cn_topo *t, const uint32_t *hosts, uint32_t n, bool exchange,

@@ -86,6 +86,12 @@ for rate in 20mbit 1gbit 25gbit; do
 		fail "$rate: $adaptive % with an adaptive window, $off % without one"
 done
 
+# One host with a slow cable, whose port would hold the frames in flight of all others.
+"$collnet" topo tree --shape 16 --rate 1gbit --buffer 43 |
+	sed 's/^link h5 s1 rate 1gbit/link h5 s1 rate 100mbit/' >"$t/slow.topo"
+sim 0 alltoall --topology "$t/slow.topo" --sizes 16k
+has 'no queue overflowed'
+
 # ---- a case that fails is a row, and the others go on -----------------------------------
 sim 1 alltoall --shape 3 --sizes 1k,2k --algorithm shuffle,pairwise --permutation xor
 [ "$(grep -c ' failed ' "$t/out")" -eq 4 ] || fail "four rows"

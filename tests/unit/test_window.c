@@ -489,6 +489,75 @@ static void burst__what_ports_hold(void **state)
 	}
 }
 
+/* The frames in flight of all who send through the port of a slowest link collect there. */
+static void window__slowest_links(void **state)
+{
+	/* Hosts of 1 Gbit/s and 43 frames, and one host with another cable. */
+	static const struct {
+		const char *shape;
+		uint64_t uplink, cable; /* Mbit/s */
+		uint32_t slowest, exchange;
+	} want[] = {
+		{ "16", 1000, 1000, 44, 21 }, /* 43, and one in the cable; Eq. 4: 43 / 2 */
+		{ "16", 1000, 950, 43, 21 },  /* meant to be equal */
+		{ "16", 1000, 850, 3, 3 },    /* 43 / 15 + 0.85 */
+		{ "16", 1000, 100, 2, 2 },    /* 43 / 15 + 0.1 */
+		{ "45", 1000, 100, 1, 1 },    /* 43 / 44 + 0.1 */
+		{ "8x2", 1000, 1000, 11, 5 }, /* 45 / 4 + 2 * 15 / 64: of four ports in two rows */
+		{ "8x2", 10000, 100, 2, 2 },
+		{ "2", 1000, 1000, 689, 344 }, /* 1/16 waits, as above */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct cn_topo *t = NULL;
+		uint32_t link, w;
+
+		assert_int_equal(cn_topo_shape(want[i].shape, 1000000000, 43,
+					       want[i].uplink * 1000000, 45, &t, NULL),
+				 COLLNET_OK);
+		w = t->vertices[t->hosts[1]].parent_link;
+		t->links[w].rate = want[i].cable * 1000000;
+		if (cn_topo_slowest_window(t, t->hosts, t->nhosts, &link) != want[i].slowest ||
+		    cn_topo_exchange_window(t, t->hosts, t->nhosts) != want[i].exchange) {
+			fail_msg("case %zu: %u, %u", i,
+				 cn_topo_slowest_window(t, t->hosts, t->nhosts, &link),
+				 cn_topo_exchange_window(t, t->hosts, t->nhosts));
+		}
+		if (want[i].cable < 900) {
+			assert_int_equal(link, w);
+		}
+		cn_topo_free(t);
+	}
+}
+
+static void window__slowest_uplink(void **state)
+{
+	/* two hosts of five behind the one link: 45 / 3 + 2 * 4 / 6 */
+	static const char text[] = "switch a\nswitch b\nlink a b rate 1gbit buffer 45\n"
+				   "host p\nhost q\nhost x\nhost y\nhost z\n"
+				   "link p a rate 1gbit buffer 43\nlink q a rate 1gbit buffer 43\n"
+				   "link x b rate 1gbit buffer 43\nlink y b rate 1gbit buffer 43\n"
+				   "link z b rate 1gbit buffer 43\n";
+	struct cn_topo *t = NULL;
+	struct cn_err err = { 0 };
+	uint32_t link;
+
+	(void)state;
+	assert_int_equal(cn_topo_parse(text, sizeof(text) - 1, "t", &t, &err), 0);
+	assert_int_equal(cn_topo_slowest_window(t, t->hosts, 5, &link), 16);
+	assert_int_equal(link, 0);
+	t->links[1].rate = 0; /* what takes no time */
+	assert_int_equal(cn_topo_slowest_window(t, t->hosts, 5, &link), 16);
+	for (uint32_t i = 0; i < t->nlinks; i++) {
+		t->links[i].rate = 0;
+	}
+	assert_true(cn_topo_slowest_window(t, t->hosts, 5, &link) == COLLNET_WINDOW_OFF);
+	assert_int_equal(link, CN_TOPO_NONE);
+	assert_true(cn_topo_slowest_window(t, t->hosts, 1, &link) == COLLNET_WINDOW_OFF);
+	cn_topo_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -510,6 +579,8 @@ int main(void)
 		cmocka_unit_test(fan_in__share_of_a_port),
 		cmocka_unit_test(transit__share_of_the_busiest_link),
 		cmocka_unit_test(burst__what_ports_hold),
+		cmocka_unit_test(window__slowest_links),
+		cmocka_unit_test(window__slowest_uplink),
 	};
 
 	return cmocka_run_group_tests_name("window", tests, NULL, NULL);

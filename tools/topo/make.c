@@ -213,6 +213,12 @@ static uint32_t window_of(const struct port *p, uint32_t n, uint32_t control)
 				   control);
 }
 
+/* COLLNET_WINDOW_OFF: no limit; a link: the one that decides. */
+struct windows {
+	uint32_t data, acks, bottleneck; /* Eq. 4, without and with control frames */
+	uint32_t slowest, slowest_link;	 /* what the ports of the slowest links hold */
+};
+
 static void window_text(uint32_t window, char text[16])
 {
 	if (window == COLLNET_WINDOW_OFF) {
@@ -223,8 +229,7 @@ static void window_text(uint32_t window, char text[16])
 }
 
 static void print_window(const struct topo_options *o, const struct cn_tree *t,
-			 const struct port *p, uint32_t classes, const uint32_t window[2],
-			 uint32_t bottleneck)
+			 const struct port *p, uint32_t classes, const struct windows *w)
 {
 	uint32_t n = t->nhosts;
 	char name[TOPO_LINK_TEXT], w1[16], w2[16];
@@ -248,16 +253,21 @@ static void print_window(const struct topo_options *o, const struct cn_tree *t,
 		}
 		puts(topo_link_name(t->topo, p[i].link, name));
 	}
-	if (bottleneck == NONE) {
+	if (w->bottleneck == NONE) {
 		puts("\nW_g: off; no port that the exchange crosses has a known buffer");
 		return;
 	}
-	window_text(window[0], w1);
-	window_text(window[1], w2);
+	window_text(w->data, w1);
+	window_text(w->acks, w2);
 	printf("\nW_g: %s frames in flight per host; %s if pure acknowledgements are counted, "
 	       "which is the limit that collnet uses%s\nbottleneck: %s\n",
 	       w1, w2, n < t->topo->nhosts ? " if that of all hosts is no smaller" : "",
-	       topo_link_name(t->topo, bottleneck, name));
+	       topo_link_name(t->topo, w->bottleneck, name));
+	if (w->slowest < w->acks) {
+		printf("W_g is %" PRIu32 " in an all-to-all: frames collect at the slowest link, "
+		       "%s\n",
+		       w->slowest, topo_link_name(t->topo, w->slowest_link, name));
+	}
 	if (cn_topo_assumed_buffer(t->topo) != 0) {
 		printf("no link has a known buffer; %u frames per port are assumed\n",
 		       cn_topo_assumed_buffer(t->topo));
@@ -274,7 +284,7 @@ static void json_window(struct json *j, const char *key, uint32_t window)
 }
 
 static int window_json(const struct topo_options *o, const struct cn_tree *t, const struct port *p,
-		       uint32_t classes, const uint32_t window[2], uint32_t bottleneck)
+		       uint32_t classes, const struct windows *w)
 {
 	char name[TOPO_LINK_TEXT];
 	uint32_t n = t->nhosts;
@@ -307,10 +317,14 @@ static int window_json(const struct topo_options *o, const struct cn_tree *t, co
 		json_object_end(&j);
 	}
 	json_array_end(&j);
-	json_window(&j, "window_data", window[0]);
-	json_window(&j, "window", window[1]);
+	json_window(&j, "window_data", w->data);
+	json_window(&j, "window", w->acks);
 	json_string(&j, "bottleneck",
-		    bottleneck == NONE ? NULL : topo_link_name(t->topo, bottleneck, name));
+		    w->bottleneck == NONE ? NULL : topo_link_name(t->topo, w->bottleneck, name));
+	json_window(&j, "window_slowest", w->slowest);
+	json_string(&j, "slowest",
+		    w->slowest_link == NONE ? NULL
+					    : topo_link_name(t->topo, w->slowest_link, name));
 	json_object_end(&j);
 	return finish(json_end(&j));
 }
@@ -364,7 +378,8 @@ int topo_window(const struct topo_options *o)
 	struct cn_tree *tree = NULL;
 	struct cn_err err = { 0 };
 	struct port *ports = NULL;
-	uint32_t *hosts = NULL, n = 0, classes = 0, window[2], bottleneck = NONE;
+	uint32_t *hosts = NULL, n = 0, classes = 0;
+	struct windows w = { .bottleneck = NONE };
 	int rc = topo_open(o, &t, &err);
 
 	rc = rc != COLLNET_OK ? rc : choose_hosts(o, t, &hosts, &n, &err);
@@ -378,12 +393,13 @@ int topo_window(const struct topo_options *o)
 	if (rc != COLLNET_OK) {
 		rc = failed(&err);
 	} else {
-		window[0] = cn_topo_window(t, hosts, n, 1, NULL);
-		window[1] = cn_topo_window(t, hosts, n, 2, &bottleneck);
+		w.data = cn_topo_window(t, hosts, n, 1, NULL);
+		w.acks = cn_topo_window(t, hosts, n, 2, &w.bottleneck);
+		w.slowest = cn_topo_slowest_window(t, hosts, n, &w.slowest_link);
 		if (o->json) {
-			rc = window_json(o, tree, ports, classes, window, bottleneck);
+			rc = window_json(o, tree, ports, classes, &w);
 		} else {
-			print_window(o, tree, ports, classes, window, bottleneck);
+			print_window(o, tree, ports, classes, &w);
 			rc = finish(fflush(stdout) == 0 && !ferror(stdout));
 		}
 	}

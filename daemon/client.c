@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Clients: accepted by their credentials, served message by message, and closed.
- *
- * Only the loop closes a client. Until then one that is marked for close is neither read nor
- * written, and its state stays as it is. One that was closed may be kept with its memory, as long
- * as its process lives (still_reads()): it is not connected any more.
- */
+/* Clients: accepted by their credentials, served message by message, and marked for close. */
 #include "daemon/daemon.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/sockios.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434 /* of headers before Linux 5.3 */
-#endif
 
 /* Without a descriptor or a process, the time until another try to accept clients. */
 #define ACCEPT_AGAIN (100 * CN_MS)
@@ -170,21 +158,31 @@ void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len)
 	}
 }
 
-/* Its message asks for a region, which would be too many or too much until what is unused has been
- * unmapped. */
-static bool waits_for_memory(const struct cn_client *c)
+/*
+ * Its message asks for what others may still have who are closed in part: numbers, names, and
+ * shares of what is limited. Or for a region, which would be too many or too much until what is
+ * unused has been unmapped.
+ */
+static bool waits_for_others(const struct cn_client *c)
 {
+	struct cn_daemon *d = c->daemon;
 	struct cn_msg_region m;
+	ssize_t n;
 
-	if (c->daemon->unmap == NULL ||
-	    recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof(m) ||
-	    m.head.type != CN_MSG_REGION) {
+	if (d->unmap == NULL && !d->going) {
 		return false;
 	}
-	if (cn_mapping_charge(c->daemon, c->user, m.bytes, NULL) != COLLNET_OK) {
+	n = recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT);
+	if (n < (ssize_t)sizeof(m.head)) {
+		return false;
+	}
+	if (m.head.type != CN_MSG_REGION || n != (ssize_t)sizeof(m)) {
+		return d->going && (m.head.type == CN_MSG_JOIN || m.head.type == CN_MSG_OPEN);
+	}
+	if (cn_mapping_charge(d, c->user, m.bytes, NULL) != COLLNET_OK) {
 		return true;
 	}
-	cn_mapping_discharge(c->daemon, c->user, m.bytes);
+	cn_mapping_discharge(d, c->user, m.bytes);
 	return false;
 }
 
@@ -204,7 +202,7 @@ void cn_client_readable(struct cn_client *c)
 		return;
 	}
 	cn_client_rings_serve(c, CN_MSG_RING_SLOTS);
-	if (c->marked || cn_event_turn_is_over(c->daemon) || waits_for_memory(c)) {
+	if (c->marked || cn_event_turn_is_over(c->daemon) || waits_for_others(c)) {
 		return;
 	}
 	n = cn_receive(c->fd, c->daemon->guarded, &m, sizeof(m), &descriptors);
@@ -406,6 +404,9 @@ static void close_rest(struct cn_daemon *d)
 
 void cn_client_accept(struct cn_daemon *d)
 {
+	if (d->going) {
+		return; /* theirs are the places of those who come, perhaps */
+	}
 	for (uint32_t i = 0; i < CN_ACCEPTS && !cn_event_turn_is_over(d); i++) {
 		int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -430,95 +431,6 @@ void cn_client_accept(struct cn_daemon *d)
 
 /* ---- going ---------------------------------------------------------------------------- */
 
-/* Its teams are left and its endpoints closed. dead: without its doing so. */
-static void let_go(struct cn_client *c, bool dead)
-{
-	for (uint32_t i = 0; i < CN_MSG_TEAMS; i++) {
-		if (c->teams[i] != NULL) {
-			cn_client_release_team(c, i);
-			cn_team_leave(c->teams[i], c->daemon->now, dead);
-			c->teams[i] = NULL;
-			cn_bit_set(c->lost_teams, i);
-		}
-	}
-	for (uint32_t i = 0; i < CN_MSG_ENDPOINTS; i++) {
-		if (c->endpoints[i] != NULL) {
-			cn_endpoint_close(c->endpoints[i], c->daemon->now);
-			cn_quota_give(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
-			c->endpoints[i] = NULL;
-			cn_bit_set(c->lost_endpoints, i);
-		}
-	}
-}
-
-void cn_client_detach(struct cn_client *c)
-{
-	let_go(c, false);
-}
-
-/* From here on, c->fd tells of the end of its process; -1: that has ended, or nothing can tell. */
-static void watch_process(struct cn_daemon *d, struct cn_client *c)
-{
-	struct pollfd p = { .events = POLLIN };
-
-	c->fd = p.fd = (int)syscall(SYS_pidfd_open, c->pid, 0);
-	if (c->fd >= 0 && cn_event_add_client(d, c) != COLLNET_OK) {
-		close(c->fd);
-		c->fd = -1;
-	}
-	c->ended = c->fd < 0 || poll(&p, 1, 0) != 0;
-	if (c->fd < 0 && c->pid > 0 && errno != ESRCH && errno != ENOSYS &&
-	    cn_user_may_log(d, c->user)) {
-		cn_log(COLLNET_LOG_WARNING,
-		       "process %ld cannot be watched: it loses the memory that it shares with "
-		       "collnetd: %s",
-		       (long)c->pid, cn_strerror(errno));
-	}
-}
-
-/* A client that is still in teams has died, or might as well have. */
-static void disconnect(struct cn_daemon *d, struct cn_client *c)
-{
-	c->marked = true; /* no completions are sent to it */
-	let_go(c, true);
-	cn_client_release_all(c);
-	cn_client_rings_close(c);
-	/* A keeper may hold the socket for a while, and so would epoll. */
-	cn_event_remove_client(d, c);
-	cn_receive_close(d, c->fd);
-	c->fd = -1;
-	c->left = c->ended = true;
-	d->nclients--;
-	d->nleft++;
-	if (c->bytes > 0 && d->memory.usage_fd >= 0) {
-		watch_process(d, c);
-	}
-}
-
-/*
- * A process that lost its connection, or gave it up, may still read what it received. Where the
- * daemon clears memory that it lets go of (mapping.c), that of such a process stays until the
- * process ends, and its user is charged for it.
- */
-static bool still_reads(const struct cn_client *c)
-{
-	return !c->ended && c->daemon->memory.usage_fd >= 0;
-}
-
-static void forget(struct cn_daemon *d, struct cn_client *c)
-{
-	for (uint32_t i = 0; i <= CN_MSG_RINGS; i++) {
-		cn_mapping_drop(c, i);
-	}
-	if (c->fd >= 0) {
-		cn_event_remove_client(d, c); /* a keeper may hold this one, too */
-		close(c->fd);
-	}
-	cn_quota_give(d, c->user, CN_QUOTA_CONNECTIONS, 1);
-	free(c);
-	d->nleft--;
-}
-
 bool cn_client_reap(struct cn_daemon *d)
 {
 	const bool some = d->marked_clients;
@@ -527,24 +439,8 @@ bool cn_client_reap(struct cn_daemon *d)
 		d->accept_at = CN_NEVER;
 		cn_event_listen(d, true);
 	}
-	while (d->marked_clients) {
-		d->marked_clients = false; /* closing one can mark another */
-		for (uint32_t i = 0; i < CN_CLIENTS_MAX; i++) {
-			struct cn_client *c = d->clients[i];
-
-			if (c == NULL || !c->marked) {
-				continue;
-			}
-			if (!c->left) {
-				disconnect(d, c);
-			}
-			if (!still_reads(c)) {
-				d->clients[i] = NULL;
-				forget(d, c);
-			}
-		}
-	}
-	if (d->accept_at == CN_NEVER) {
+	cn_client_close_marked(d);
+	if (d->accept_at == CN_NEVER && !d->going) {
 		close_rest(d);
 	}
 	return cn_mapping_unmap(d) || some;
@@ -552,6 +448,7 @@ bool cn_client_reap(struct cn_daemon *d)
 
 void cn_client_end(struct cn_daemon *d)
 {
+	d->turn_ends = 0;
 	for (uint32_t i = 0; i < CN_CLIENTS_MAX; i++) {
 		if (d->clients[i] != NULL) {
 			cn_client_mark(d->clients[i], NULL);

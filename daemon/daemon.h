@@ -9,7 +9,8 @@
  *   interface.c  follows the interface: down, up, removed, created again
  *   listen.c   the listening socket
  *   event.c    the loop: the one file that knows epoll
- *   client.c   accepts, reads and closes clients
+ *   client.c   accepts and reads clients
+ *   close.c    closes them
  *   quota.c    limits per user
  *   receive.c  receives from a client's socket without accepting descriptors
  *   request.c  clients' requests and their completions
@@ -185,13 +186,14 @@ struct cn_op_slot {
 
 /*
  * connected           -cn_client_mark()-> marked
- * marked              -disconnect()-> marked, left, ended
+ * marked              -let_next_go()-> marked                with one team or endpoint less
+ * marked              -disconnect()-> marked, left, ended    it has none any more
  * marked              -disconnect()-> marked, left           its process may read on, and can be
  *                                                            watched: watch_process()
  * marked, left        -cn_client_readable()-> marked, left, ended
  * marked, left, ended -forget()-> freed
  *
- * cn_client_reap() calls disconnect(), and forget() unless still_reads().
+ * close_more() calls let_next_go(), then disconnect(), and forget() unless still_reads().
  */
 struct cn_client {
 	struct cn_daemon *daemon;
@@ -203,6 +205,7 @@ struct cn_client {
 	bool marked;	     /* for close by the loop; nothing is sent any more */
 	bool left;	     /* closed; `fd` tells of the end of its process, -1: not waited for */
 	bool ended;	     /* and that has ended, or is not waited for */
+	uint32_t let_go;     /* teams, and endpoints behind them, that were looked at in its end */
 	uint64_t bytes;	     /* of its regions */
 	uint32_t handed_out; /* descriptors, since it has received all messages */
 	struct cn_member *teams[CN_MSG_TEAMS];
@@ -233,6 +236,8 @@ struct cn_daemon {
 	uint32_t nclients;
 	uint32_t nleft;	     /* closed, but their processes still read */
 	bool marked_clients; /* some are marked */
+	bool going;	     /* the turn was over before all of these were closed */
+	uint32_t close_next; /* place of the client that is closed next, by turns */
 	bool stop;
 	cn_time now;		  /* of this iteration of the loop */
 	struct cn_mapping *unmap; /* nobody uses these any more */
@@ -317,9 +322,8 @@ void cn_client_readable(struct cn_client *c);
 void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len);
 /* Marks it for close; `why` is logged, unless NULL. */
 void cn_client_mark(struct cn_client *c, const char *why);
-/* Its teams are left and its endpoints closed; their numbers stay taken. */
-void cn_client_detach(struct cn_client *c);
-/* Closes those that are marked, and unmaps what is unused. True: there were some. */
+/* Closes those that are marked, until the turn is over, and unmaps what is unused. True: there were
+ * some. */
 bool cn_client_reap(struct cn_daemon *d);
 /* Closes all. */
 void cn_client_end(struct cn_daemon *d);
@@ -329,6 +333,13 @@ void cn_client_reply(struct cn_client *c, uint32_t tag, int status, uint64_t val
 		     const char *text);
 /* A REPLY of success with a descriptor, which stays the caller's. */
 void cn_client_hand_out(struct cn_client *c, uint32_t tag, int fd);
+
+/* ---- close.c -------------------------------------------------------------------------- */
+
+/* Its teams are left and its endpoints closed; their numbers stay taken. */
+void cn_client_detach(struct cn_client *c);
+/* Closes those that are marked, until the turn is over. */
+void cn_client_close_marked(struct cn_daemon *d);
 
 /* ---- quota.c -------------------------------------------------------------------------- */
 

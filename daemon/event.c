@@ -25,7 +25,8 @@
 #define EVENTS	      64
 #define POLLS	      8 /* of the link before clients are served, while there are frames */
 #define SOCKETS_EVERY (500 * CN_US)
-#define TURN	      CN_MS /* for which clients are served before frames move again */
+#define TURN	      CN_MS	    /* for which clients are served before frames move again */
+#define CLOSING	      (100 * CN_US) /* for which they are closed: to send the frames takes longer */
 
 /* What an event is about: a client's pointer, or one of these. */
 static char link_mark, send_mark, listen_mark, signal_mark, netlink_mark;
@@ -181,6 +182,13 @@ static void take_signal(struct cn_daemon *d)
 	d->stop = true;
 }
 
+/* True: there were clients to close, or memory to unmap. */
+static bool reap(struct cn_daemon *d)
+{
+	d->turn_ends = cn_now() + CLOSING;
+	return cn_client_reap(d);
+}
+
 static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, struct cn_err *err)
 {
 	int rc = COLLNET_OK;
@@ -203,7 +211,7 @@ static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, s
 		}
 	}
 	/* After the last event: none of them is about a client that is closed by then. */
-	cn_client_reap(d);
+	reap(d);
 	return rc;
 }
 
@@ -289,7 +297,7 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 			rc = cn_iface_look(d, false, err);
 		}
 		cn_iface_log(d);
-		if (cn_client_reap(d)) {
+		if (reap(d)) {
 			work = 1; /* their ends are to be told */
 		}
 		if (cn_combine_rest(d)) {

@@ -6,6 +6,7 @@ daemon_libcn_daemon_la_LIBTOOLFLAGS = --tag=disable-shared
 daemon_libcn_daemon_la_SOURCES = \
 	daemon/blocks.c \
 	daemon/client.c \
+	daemon/close.c \
 	daemon/combine.c \
 	daemon/config.c \
 	daemon/daemon.h \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * daemon/request.c, and client.c as clients go: the numbers that a client has taken, and what it is
- * charged for them.
+ * daemon/request.c, and close.c as clients go: the numbers that a client has taken, what it is
+ * charged for them, and what a turn of the loop lets go of.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -229,6 +229,126 @@ static void request__refused_by_a_quota(void **state)
 	assert_int_equal(receive(0, 2), COLLNET_ELIMIT);
 }
 
+static void join_team(struct cn_client *of, uint32_t team, const char *job)
+{
+	struct cn_msg_join m = { .head = { .type = CN_MSG_JOIN, .tag = 100 + team % 100 },
+				 .team = team,
+				 .ranks = 2, /* of which one does not come */
+				 .timeout_ms = 1000 };
+
+	snprintf(m.job, sizeof(m.job), "%s", job);
+	cn_client_message(of, (const union cn_msg *)(const void *)&m, sizeof(m));
+	assert_non_null(of->teams[team]);
+}
+
+static uint32_t teams_of(const struct cn_client *of)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < CN_MSG_TEAMS; i++) {
+		n += of->teams[i] != NULL;
+	}
+	return n;
+}
+
+/* Another client, greeted; the test's end of its socket in *end. */
+static struct cn_client *another(int *end)
+{
+	struct cn_client *other;
+	int p[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p), 0);
+	other = cn_client_new(d, p[0], 1000);
+	assert_non_null(other);
+	other->greeted = true;
+	*end = p[1];
+	return other;
+}
+
+/* Clients that end have many teams: a turn that is over leaves one, of each of them by turns. */
+static void close__in_turns(void **state)
+{
+	enum { TEAMS = 5 };
+	struct cn_client *other;
+	uint32_t left[2];
+	char job[16];
+	int end;
+
+	(void)state;
+	other = another(&end);
+	for (uint32_t i = 0; i < TEAMS; i++) {
+		snprintf(job, sizeof(job), "job%u", i);
+		join_team(c, 201 * i, job);
+		snprintf(job, sizeof(job), "other%u", i);
+		join_team(other, i, job);
+	}
+	assert_int_equal(open_endpoint(HIGH, 7), COLLNET_OK);
+	cn_client_mark(c, NULL);
+	cn_client_mark(other, NULL);
+	d->turn_ends = 1;
+	for (uint32_t n = 1; n <= 2 * TEAMS; n++) {
+		assert_true(cn_client_reap(d));
+		left[0] = teams_of(c);
+		left[1] = teams_of(other);
+		assert_int_equal(left[0] + left[1], 2 * TEAMS - n);
+		assert_in_range(left[0] + 1 - left[1], 0, 2);
+	}
+	/* Neither is closed before all is let go of. */
+	assert_int_equal(d->nclients, 2);
+	assert_int_equal(endpoints(), 1);
+	for (uint32_t n = 0; n < 3; n++) {
+		assert_true(cn_client_reap(d));
+	}
+	assert_int_equal(d->nclients + d->nleft, 0);
+	assert_int_equal(endpoints(), 0);
+	cn_client_reap(d);
+	assert_false(cn_client_reap(d));
+	assert_false(d->going);
+	d->turn_ends = 0;
+	close(end);
+}
+
+/* A job that starts again at once finds its names, numbers and places free. */
+static void close__before_others_come(void **state)
+{
+	const struct cn_msg_open open = { .head = { .type = CN_MSG_OPEN }, .number = 7 };
+	struct cn_msg_join join = { .head = { .type = CN_MSG_JOIN, .tag = 1 },
+				    .ranks = 2,
+				    .timeout_ms = 1000,
+				    .job = "job" };
+	struct cn_client *other;
+	struct cn_msg_reply reply;
+	int end, old = fd;
+
+	(void)state;
+	other = another(&end);
+	join_team(c, 0, "first");
+	join_team(c, 1, "job");
+	assert_int_equal(open_endpoint(HIGH, 7), COLLNET_OK);
+	cn_client_mark(c, NULL);
+	d->turn_ends = 1;
+	assert_true(cn_client_reap(d));
+	assert_true(d->going);
+	d->turn_ends = 0;
+	assert_int_equal(send(end, &join, sizeof(join), 0), sizeof(join));
+	assert_int_equal(send(end, &open, sizeof(open), 0), sizeof(open));
+	cn_client_readable(other);
+	cn_client_readable(other);
+	assert_int_equal(teams_of(other), 0);
+	assert_int_equal(recv(end, &reply, sizeof(reply), MSG_DONTWAIT), -1);
+	assert_true(cn_client_reap(d));
+	assert_false(d->going);
+	cn_client_readable(other);
+	cn_client_readable(other);
+	assert_int_equal(teams_of(other), 1);
+	assert_int_equal(recv(end, &reply, sizeof(reply), MSG_DONTWAIT), sizeof(reply));
+	assert_int_equal(reply.status, COLLNET_OK);
+	assert_false(other->marked);
+	c = other;
+	fd = end;
+	close(old);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +357,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(endpoint__lost_and_opened_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(persistent__keeps_its_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(request__refused_by_a_quota, setup, teardown),
+		cmocka_unit_test_setup_teardown(close__in_turns, setup, teardown),
+		cmocka_unit_test_setup_teardown(close__before_others_come, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

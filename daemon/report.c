@@ -25,25 +25,34 @@ void cn_report_stats(struct cn_client *c, const struct cn_msg_stats *m)
 	cn_client_send(c, &a, sizeof(a));
 }
 
-/* Entries of a table's part from `first` on. */
-static uint32_t part(size_t total, uint32_t first)
+/* Entries of a table's part from `first` on, with room for so many. */
+static uint32_t part(size_t total, uint32_t first, size_t room)
 {
 	const size_t rest = total > first ? total - first : 0;
 
-	return (uint32_t)(rest < CN_MSG_PAGE ? rest : CN_MSG_PAGE);
+	return (uint32_t)(rest < room ? rest : room);
+}
+
+/* Where there are many jobs, the client gets few nodes at once, and asks again. */
+static size_t nodes_at_once(const struct cn_daemon *d)
+{
+	const uint32_t n = cn_engine_nodes_at_once(d->runtime.engine);
+
+	return n < CN_MSG_PAGE ? n : CN_MSG_PAGE;
 }
 
 void cn_report_nodes(struct cn_client *c, const struct cn_msg_table *m)
 {
 	struct cn_msg_node_table a = { .head = { .type = CN_MSG_NODE_TABLE, .tag = m->head.tag } };
-	size_t count = CN_MSG_PAGE;
+	size_t room, count;
 
 	if (!attached(c, m->head.tag)) {
 		return;
 	}
+	count = room = nodes_at_once(c->daemon);
 	cn_engine_nodes(c->daemon->runtime.engine, c->daemon->now, m->first, a.nodes, &count);
 	a.total = (uint32_t)count;
-	a.count = part(count, m->first);
+	a.count = part(count, m->first, room);
 	cn_client_send(c, &a, sizeof(a));
 }
 
@@ -57,7 +66,7 @@ void cn_report_jobs(struct cn_client *c, const struct cn_msg_table *m)
 	}
 	cn_engine_jobs(c->daemon->runtime.engine, c->uid, m->first, a.jobs, &count);
 	a.total = (uint32_t)count;
-	a.count = part(count, m->first);
+	a.count = part(count, m->first, CN_MSG_PAGE);
 	cn_client_send(c, &a, sizeof(a));
 }
 

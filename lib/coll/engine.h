@@ -253,6 +253,8 @@ void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_pe
  * *count is the room in `out`, and then the entries of the whole table. */
 void cn_engine_nodes(struct cn_engine *e, cn_time now, size_t first, struct collnet_node_info *out,
 		     size_t *count);
+/* So many of these take about a millisecond: each is counted together over all jobs. */
+uint32_t cn_engine_nodes_at_once(const struct cn_engine *e);
 /* Only jobs of the viewer, or, for CN_OWNER_ROOT, of all owners. */
 void cn_engine_jobs(struct cn_engine *e, uint64_t viewer, size_t first,
 		    struct collnet_job_info *out, size_t *count);

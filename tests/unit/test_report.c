@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,6 +16,7 @@
 #include "engine_fixture.h"
 
 #define JOBS 3u
+#define MANY 1000u /* jobs more */
 
 static uint32_t looked; /* sessions whose state was read */
 
@@ -33,13 +35,25 @@ static struct cn_client *client;
 static struct engine_fixture *w;
 static int fd;
 
+static void many_teams(struct cn_engine_config *c)
+{
+	c->max_teams = JOBS + MANY;
+}
+
+static void ignore(struct cn_done *done, int status, const char *text)
+{
+	(void)done;
+	(void)status;
+	(void)text;
+}
+
 /* The daemon of the first of 17 nodes, which all share some jobs. */
 static int setup(void **state)
 {
 	int p[2];
 
 	(void)state;
-	w = engine_fixture(NODES, NULL, NULL);
+	w = engine_fixture(NODES, NULL, many_teams);
 	for (uint32_t i = 0; i < JOBS; i++) {
 		engine_join_all(w, 1, false, (const char *const[]){ "a", "b", "c" }[i]);
 	}
@@ -100,6 +114,42 @@ static void nodes__a_part_costs_its_own(void **state)
 	assert_int_equal(nodes_from(UINT32_MAX)->count, 0);
 }
 
+/* With many jobs here, as each node is looked for in the sessions of all of them, a message has few
+ * nodes; the messages together have them all. */
+static void nodes__few_at_once(void **state)
+{
+	struct cn_member *m[MANY];
+	struct cn_done done[MANY];
+	const struct cn_msg_node_table *t;
+	char job[16], names[NODES][COLLNET_NAME_MAX + 1];
+	uint32_t n = 0;
+
+	(void)state;
+	t = nodes_from(0);
+	for (uint32_t i = 0; i < NODES; i++) {
+		memcpy(names[i], t->nodes[i].name, sizeof(names[i]));
+	}
+	for (uint32_t i = 0; i < MANY; i++) {
+		done[i].fn = ignore;
+		snprintf(job, sizeof(job), "many%u", i);
+		assert_int_equal(cn_team_join(d->runtime.engine, w->now, OWNER, job, 0, 2, CN_NEVER,
+					      &done[i], &m[i], NULL),
+				 COLLNET_OK);
+	}
+	assert_in_range(cn_engine_nodes_at_once(d->runtime.engine), 1, NODES / 2);
+	while (n < NODES) {
+		t = nodes_from(n);
+		assert_in_range(t->count, 1, cn_engine_nodes_at_once(d->runtime.engine));
+		for (uint32_t i = 0; i < t->count; i++) {
+			assert_string_equal(t->nodes[i].name, names[n++]);
+		}
+	}
+	assert_int_equal(nodes_from(NODES)->count, 0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		cn_team_leave(m[i], w->now, false);
+	}
+}
+
 static void jobs__a_part(void **state)
 {
 	static union cn_msg m;
@@ -126,6 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nodes__a_part_costs_its_own),
 		cmocka_unit_test(jobs__a_part),
+		cmocka_unit_test(nodes__few_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -248,6 +248,59 @@ static void recv__of_wrong_lengths(void **state)
 	endpoint_fixture_free(w);
 }
 
+/*
+ * Messages of which the first frame came, and no more, from a node that lives. Each keeps one
+ * receive, until that one's own deadline; what others send, or the same node from other endpoints,
+ * is received by those behind it.
+ */
+static void recv__of_messages_that_stop(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(3, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7),
+			   *others[] = { endpoint_open_at(w, 2, 9), endpoint_open_at(w, 0, 6),
+					 endpoint_open_at(w, 1, 8) };
+	static const char *const nodes[] = { "c", "a", "b" };
+	static const cn_time deadlines[] = { 4 * SECOND, 6 * SECOND };
+	const cn_time start = w->now;
+	struct endpoint_request *stopped[2], *in, *out;
+	struct cn_rx first = frame_of(OWNER, 1 << 20, 100, false);
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++, first.stream--) {
+		stopped[i] = endpoint_recv_at(w, b, 1 << 20, deadlines[i]);
+		deliver_frame(w, first);
+	}
+	assert_null(b->recv_first);
+	for (uint32_t i = 0; i < 9; i++) {
+		struct cn_endpoint *from = others[i % 3];
+		const uint64_t bytes = i < 3 ? 10 : 300000;
+
+		out = endpoint_send_to(w, from, "b", 7, bytes, i, SECOND);
+		endpoint_run(w, i < 6 ? 0 : 10 * CN_MS);
+		in = endpoint_recv_at(w, b, bytes, SECOND);
+		endpoint_assert_ok(w, in);
+		endpoint_assert_got(in, nodes[i % 3], cn_endpoint_number(from), bytes, i);
+		endpoint_assert_ok(w, out);
+		endpoint_drop(in);
+		endpoint_drop(out);
+	}
+	assert_true(w->now < start + SECOND);
+	for (uint32_t i = 0; i < 2; i++) {
+		endpoint_assert_status(w, stopped[i], COLLNET_ETIMEOUT,
+				       "of node a did not arrive in time: 1048476 bytes");
+		assert_true(w->now >= start + deadlines[i]);
+		assert_true(w->now < start + deadlines[i] + 100 * CN_MS);
+		endpoint_drop(stopped[i]);
+	}
+	assert_true(cn_peer_alive(cn_node_find(cn_engine_node(w->engine[1]), "a")));
+	/* It sends again. The other message may go on for as long as its node lives: nobody waits.
+	 */
+	endpoint_one_message(w, a, b, 300000, true);
+	cn_endpoint_close(b, w->now);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 /* Aborted messages whose frames arrived, and refused ones after them: when all has been received,
  * the grants that follow are credit again. */
 static void grant__after_a_refusal(void **state)
@@ -304,6 +357,7 @@ int main(void)
 		cmocka_unit_test(share__of_one_that_ignores_credit),
 		cmocka_unit_test(recv__of_another_owner),
 		cmocka_unit_test(recv__of_wrong_lengths),
+		cmocka_unit_test(recv__of_messages_that_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,8 @@ unit_tests = \
 	tests/unit/test_ring_matching \
 	tests/unit/test_rings \
 	tests/unit/test_rtt \
+	tests/unit/test_runtime \
+	tests/unit/test_runtime_end \
 	tests/unit/test_rtx_queue \
 	tests/unit/test_sched \
 	tests/unit/test_schedule_read \
@@ -334,6 +336,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/reduction.h \
 	tests/unit/ring_oracle.c \
 	tests/unit/ring_oracle.h \
+	tests/unit/runtime_pair.c \
+	tests/unit/runtime_pair.h \
 	tests/unit/sched_fixture.c \
 	tests/unit/sched_fixture.h \
 	tests/unit/sched_fixture_impl.h \

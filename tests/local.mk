@@ -168,6 +168,7 @@ unit_tests = \
 	tests/unit/test_window \
 	tests/unit/test_wire \
 	tests/unit/test_wireup \
+	tests/unit/test_wireup_announce \
 	tests/unit/test_wireup_join
 
 # Its allocations and forks fail, and its clients have the groups that it says.

@@ -10,6 +10,8 @@
 
 /* What others announce of a job may be of a run before, of which the end is still under way. */
 static const cn_time grace_period = 500 * CN_MS;
+/* What found no buffer, too, is sent at a check. */
+static const cn_time check_every = 20 * CN_MS;
 
 void cn_wireup_wake(struct cn_team *t, cn_time at)
 {
@@ -334,7 +336,7 @@ void cn_wireup_check(struct cn_team *t, cn_time now)
 	if (t->state != CN_TEAM_FORMING) {
 		return;
 	}
-	t->wireup.check_at = now + CN_WIREUP_CHECK_EVERY;
+	t->wireup.check_at = now + check_every;
 	complete = count_all(t, now);
 	if (t->state != CN_TEAM_FORMING) {
 		return;
@@ -376,7 +378,6 @@ void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, struct 
 	struct cn_advertised *a;
 
 	if (!add_candidate(t, p)) {
-		cn_wireup_wake(t, now + CN_WIREUP_CHECK_EVERY);
 		return;
 	}
 	a = cn_wireup_advertise(t, cn_peer_index(p));

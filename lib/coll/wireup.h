@@ -142,8 +142,6 @@ void cn_wireup_wake(struct cn_team *t, cn_time at);
 
 /* ---- wireup_announce.c ------------------------------------------------------------------ */
 
-#define CN_WIREUP_CHECK_EVERY (20 * CN_MS) /* a check, and after a message found no buffer */
-
 /* Begins the waits for repetition. */
 void cn_wireup_announce_begin(struct cn_team *t, cn_time now);
 /* Sends JOIN to those that lack the present version, as fast as the pace allows. */

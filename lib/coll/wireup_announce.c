@@ -164,7 +164,7 @@ static uint32_t first_peer(const struct cn_team *t, uint32_t n)
 /* False: not all yet; it goes on when its time has come. */
 static bool announce_to_candidates(struct cn_team *t, cn_time now)
 {
-	if (!t->wireup.candidates_due || (t->wireup.derived && t->wireup.version == 0)) {
+	if (!t->wireup.candidates_due) {
 		return true;
 	}
 	for (uint32_t k = 0; k < t->wireup.ncandidates; k++) {
@@ -178,7 +178,6 @@ static bool announce_to_candidates(struct cn_team *t, cn_time now)
 			return false;
 		}
 		if (!cn_wireup_send_join(t, p)) {
-			cn_wireup_wake(t, now + CN_WIREUP_CHECK_EVERY);
 			return false;
 		}
 	}
@@ -213,15 +212,14 @@ void cn_wireup_announce(struct cn_team *t, cn_time now)
 				return;
 			}
 			if (!cn_wireup_send_join(t, p)) {
-				cn_wireup_wake(t, now + CN_WIREUP_CHECK_EVERY); /* no buffer */
-				return;
+				return; /* no buffer: it goes on at the next check */
 			}
 		}
 		t->wireup.announced++;
 	}
 }
 
-/* False: it is sent later; the next one at cn_wireup_expire(). */
+/* False: it is sent later, at cn_wireup_expire(). */
 static bool commit_to(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j)
 {
 	const bool announced = cn_wireup_is_announced_to(t, p);
@@ -236,7 +234,6 @@ static bool commit_to(struct cn_team *t, cn_time now, struct cn_peer *p, struct 
 	if ((!announced && !cn_wireup_send_join(t, p)) ||
 	    !(t->wireup.derived ? cn_wireup_adopt(t, now, p, j)
 				: send_commit(t, now, p, j, false))) {
-		cn_wireup_wake(t, now + CN_WIREUP_CHECK_EVERY);
 		return false;
 	}
 	return true;

@@ -199,7 +199,6 @@ struct cn_join *cn_join_new(struct cn_join_list *l, const struct cn_join *in, co
 		return NULL;
 	}
 	*j = *in;
-	j->first_left = (struct cn_left){ 0 };
 	memcpy(j->job, job, strlen(job) + 1);
 	j->ranges = NULL;
 	j->nranges = 0;

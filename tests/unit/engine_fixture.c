@@ -113,7 +113,7 @@ void engine_start_node(struct engine_fixture *w, uint32_t i)
 
 	memcpy(w->config.node.mac, l->mac, 6);
 	w->config.node.epoch++;
-	w->config.node.mtu = MTU;
+	w->config.node.mtu = MTU + cn_encapsulation_bytes(w->config.node.encapsulation);
 	if (w->topo != NULL) {
 		snprintf(w->config.node.name, sizeof(w->config.node.name), "%s",
 			 w->topo->vertices[w->topo->hosts[i]].name);

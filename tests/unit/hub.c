@@ -36,6 +36,7 @@ struct port {
 struct cn_hub {
 	uint32_t ports, depth, frame_max;
 	struct cn_hub_faults faults;
+	enum cn_encapsulation encapsulation;
 	uint64_t random;
 	uint8_t *memory;
 	struct slot *slots;
@@ -171,6 +172,7 @@ static size_t mem_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 		const struct slot *s = &p->queue[(p->first + p->borrowed) % p->hub->depth];
 
 		out[n] = cn_rx_frame_raw(s->data, s->len);
+		out[n].encapsulation = p->hub->encapsulation;
 		p->borrowed++;
 	}
 	return n;
@@ -276,6 +278,11 @@ void cn_hub_set_faults(struct cn_hub *h, const struct cn_hub_faults *f)
 {
 	h->faults = *f;
 	h->random = f->seed;
+}
+
+void cn_hub_set_encapsulation(struct cn_hub *h, enum cn_encapsulation e)
+{
+	h->encapsulation = e;
 }
 
 void cn_hub_cut(struct cn_hub *h, uint32_t port, bool cut)

@@ -21,6 +21,8 @@ struct cn_hub_faults {
 	uint32_t loss, duplicate, reorder, corrupt;
 };
 void cn_hub_set_faults(struct cn_hub *h, const struct cn_hub_faults *f);
+/* Of all frames, as links tell it; at first raw. */
+void cn_hub_set_encapsulation(struct cn_hub *h, enum cn_encapsulation e);
 void cn_hub_cut(struct cn_hub *h, uint32_t port, bool cut); /* cable pulled / put back */
 
 #endif

@@ -15,6 +15,7 @@
 #include "coll/split.h"
 #include "coll/team.h"
 #include "engine_fixture.h"
+#include "util/byteorder.h"
 
 #define DIVIDED 4u /* ranks, two on each of two nodes */
 #define EARLY	64u
@@ -22,10 +23,11 @@
 static struct cn_member *old[DIVIDED];
 
 /* The teams that are made are the fixture's, and the one that is divided is ours. */
-static struct engine_fixture *begin(void)
+static struct engine_fixture *begin_with(void (*change)(struct cn_engine_config *))
 {
-	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+	struct engine_fixture *w = engine_fixture(2, NULL, change);
 
+	cn_hub_set_encapsulation(w->hub, w->config.node.encapsulation);
 	engine_join_all(w, 2, false, "job");
 	for (uint32_t r = 0; r < DIVIDED; r++) {
 		old[r] = w->rank[r].member;
@@ -33,6 +35,11 @@ static struct engine_fixture *begin(void)
 		w->rank[r].joined.calls = 0;
 	}
 	return w;
+}
+
+static struct engine_fixture *begin(void)
+{
+	return begin_with(NULL);
 }
 
 static void finish(struct engine_fixture *w)
@@ -68,22 +75,49 @@ static void all_end(struct engine_fixture *w, int status, const char *text)
 	}
 }
 
-/* Ranks of a node say that its team has two ports. */
-static void claims__of_two_ports(void **state)
+/* Ranks of a node say of its team what no node says: it is not believed, or its frames would be
+ * taken for those of another team, and the new one would wait for ever. */
+static void claims__that_make_no_sense(void **state)
 {
-	struct engine_fixture *w = begin();
-	uint16_t *port;
+	static const struct {
+		uint32_t id;
+		uint16_t port;
+	} claim[][2] = {
+		{ { 77, 9 }, { 77, 10 } }, { { 77, 9 }, { 78, 9 } }, { { 0, 9 }, { 0, 9 } },
+		{ { 77, 0 }, { 77, 0 } },  { { 77, 9 }, { 0, 0 } },
+	};
 
 	(void)state;
-	for (uint32_t r = 0; r < 3; r++) {
-		assert_int_equal(call(w, r), COLLNET_OK);
+	for (size_t k = 0; k < sizeof(claim) / sizeof(claim[0]); k++) {
+		struct engine_fixture *w = begin();
+		uint8_t own[2][16] = { 0 }, all[DIVIDED][16];
+		struct cn_coll_args a = { .op = CN_OP_ALLGATHER,
+					  .making = CN_MAKING_SPLIT,
+					  .window = COLLNET_WINDOW_AUTO,
+					  .bytes = sizeof(own[0]),
+					  .recv = all,
+					  .deadline = w->now + SECOND };
+		struct cn_err err;
+
+		for (uint32_t r = 0; r < 2; r++) {
+			assert_int_equal(call(w, r), COLLNET_OK);
+			cn_put_be32(own[r] + 8, claim[k][r].id);
+			cn_put_be16(own[r] + 12, claim[k][r].port);
+			a.send = own[r];
+			assert_int_equal(cn_coll_post(old[2 + r], w->now, &a,
+						      engine_begin_wait(w, &w->rank[2 + r].joined),
+						      &err),
+					 COLLNET_OK);
+		}
+		engine_run(w, 20 * CN_MS);
+		for (uint32_t r = 0; r < 2; r++) {
+			assert_int_equal(w->rank[r].joined.calls, 1);
+			assert_int_equal(w->rank[r].joined.status, COLLNET_EMISMATCH);
+			assert_string_equal(w->rank[r].joined.text,
+					    "node n1 contradicts itself about job made");
+		}
+		finish(w);
 	}
-	port = &w->rank[2].member->team->transport->port;
-	++*port;
-	assert_int_equal(call(w, 3), COLLNET_OK);
-	--*port;
-	all_end(w, COLLNET_EMISMATCH, "node n1 contradicts itself about job made");
-	finish(w);
 }
 
 /* New ranks are in the order of the keys, however far apart these are. */
@@ -268,16 +302,93 @@ static void early__frames_are_bounded(void **state)
 	finish(w);
 }
 
+static void use_udp(struct cn_engine_config *c)
+{
+	c->node.encapsulation = CN_ENCAPSULATION_UDP;
+}
+
+/* What has come to the node, as a link gives it whose payloads lie elsewhere, while no timers
+ * expire. */
+static void take_elsewhere(struct engine_fixture *w, uint32_t node)
+{
+	struct cn_link *l = cn_hub_port(w->hub, node);
+	struct cn_rx_frame f;
+
+	while (cn_link_recv(l, &f, 1) > 0) {
+		uint8_t head[CN_HEAD + MTU], payload[MTU];
+
+		memset(head, 0xee, sizeof(head));
+		memcpy(head, f.ether, CN_ETH_HEADER);
+		memcpy(head + CN_ETH_HEADER, f.data, CN_WIRE_HEADER);
+		memcpy(payload, f.data + CN_WIRE_HEADER, f.len - CN_WIRE_HEADER);
+		f.ether = head;
+		f.data = head + CN_ETH_HEADER;
+		f.payload = payload;
+		cn_engine_input(w->engines[node], w->now, &f);
+		cn_link_release(l);
+	}
+}
+
+static void poll_only(struct engine_fixture *w, uint32_t node)
+{
+	for (int i = 0; i < 10; i++) {
+		cn_poller_poll(w->pollers[node], w->now);
+	}
+}
+
+/* Node 0 has the new team and sends before node 1 has looked at the claims: each byte arrives, and
+ * nothing is sent again. */
+static void early__frames_are_whole(void **state)
+{
+	const struct cn_coll_args a = { .op = CN_OP_SCATTER,
+					.bytes = 700,
+					.window = COLLNET_WINDOW_AUTO,
+					.deadline = CN_NEVER };
+	struct engine_fixture *w = begin_with(use_udp);
+	struct collnet_stats s = { .size = sizeof(s) };
+	struct cn_err err;
+
+	(void)state;
+	assert_int_equal(call(w, 2), COLLNET_OK);
+	assert_int_equal(call(w, 3), COLLNET_OK);
+	poll_only(w, 1);
+	assert_int_equal(call(w, 0), COLLNET_OK);
+	assert_int_equal(call(w, 1), COLLNET_OK);
+	poll_only(w, 0);
+	w->number++;
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_int_equal(w->rank[r].joined.status, COLLNET_OK);
+		assert_int_equal(w->rank[r].joined.calls, 1);
+		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+	}
+	poll_only(w, 0);
+	take_elsewhere(w, 1);
+	assert_int_equal(w->rank[2].joined.calls, 0);
+	assert_true(w->engines[1]->early_frames > 1);
+	all_end(w, COLLNET_OK, "");
+	for (uint32_t r = 2; r < DIVIDED; r++) {
+		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+	}
+	engine_wait_all(w, 0, 10 * CN_MS);
+	for (uint32_t r = 0; r < DIVIDED; r++) {
+		engine_check(w, r, 0, &a);
+	}
+	cn_engine_stats(w->engines[0], &s, false);
+	assert_int_equal(s.data_resent, 0);
+	finish(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(claims__of_two_ports),
+		cmocka_unit_test(claims__that_make_no_sense),
 		cmocka_unit_test(call__with_keys_far_apart),
 		cmocka_unit_test(call__of_two_parents),
 		cmocka_unit_test(call__that_does_not_match),
 		cmocka_unit_test(call__that_is_refused),
 		cmocka_unit_test(expire__without_claims),
 		cmocka_unit_test(early__frames_are_bounded),
+		cmocka_unit_test(early__frames_are_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,15 +12,33 @@
 
 #include "control_team.h"
 
+/* A job of two hosts on one side of the trunk. */
+static void join_near(struct control_mtu_team *m, struct control_rank near[2])
+{
+	struct cn_err err;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		near[i] = (struct control_rank){ .done = { control_joined } };
+		assert_int_equal(cn_team_join(cn_sim_engine(m->sim, i), m->begin, CONTROL_OWNER,
+					      "near", i, 2, m->begin + 30000 * CN_MS, &near[i].done,
+					      &near[i].member, &err),
+				 COLLNET_OK);
+		cn_sim_kick(m->sim, i);
+	}
+}
+
 /* Every rank is told of two nodes on different sides of the trunk, the size and the word. */
 static void control__path_drops_large_frames(void **state)
 {
 	(void)state;
 	for (uint32_t end = 0; end < 3; end++) {
 		struct control_mtu_team m;
+		struct control_rank near[2];
+		struct cn_err err;
 		cn_time took;
 
 		control_mtu_team(&m, NULL, 5, 0, end);
+		join_near(&m, near);
 		took = control_mtu_wait(&m);
 		print_message("end %u: %llu ms: %s\n", end, (unsigned long long)(took / CN_MS),
 			      m.rank[0].text);
@@ -37,6 +55,12 @@ static void control__path_drops_large_frames(void **state)
 						&to),
 					 2);
 			assert_true((from < 4) != (to < 4));
+		}
+		for (uint32_t i = 0; i < 2; i++) { /* they need no such path */
+			assert_int_equal(near[i].told, 1);
+			assert_int_equal(near[i].status, COLLNET_OK);
+			assert_int_equal(cn_member_check(near[i].member, &err), COLLNET_OK);
+			cn_team_leave(near[i].member, cn_sim_now(m.sim), false);
 		}
 		control_mtu_end(&m);
 	}

@@ -170,6 +170,47 @@ static void abort__to_one_that_opened_again(void **state)
 	end(w, a, b);
 }
 
+/* The same when nearly all credit was spent before, on messages that nobody received: that of the
+ * new receiver counts. */
+static void abort__without_credit(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *in, *out;
+
+	(void)state;
+	endpoint_one_message(w, a, b, 100, false);
+	while (a->flows->credit > 1) {
+		out = endpoint_send_to(w, a, "b", 7, 100, 1, SECOND);
+		endpoint_assert_ok(w, out);
+		endpoint_drop(out);
+	}
+	endpoint_run(w, 100 * CN_MS);
+	cn_endpoint_close(b, w->now);
+	b = endpoint_open_at(w, 1, 7);
+	out = endpoint_send_to(w, a, "b", 7, 1 << 20, 1, SECOND);
+	endpoint_poll_only(w, 0, 1);
+	assert_int_equal(a->flows->credit, 0);
+	endpoint_poll_only(w, 1, 1);
+	assert_true(b->flows->coming);
+	fill(w, 0);
+	endpoint_poll_only(w, 0, 1);
+	assert_int_equal(out->status, COLLNET_ENOENT);
+	assert_true(a->flows->abort_due);
+	endpoint_drop(out);
+	w->next = 0;
+	endpoint_run(w, 10 * CN_MS);
+	assert_false(b->flows->coming);
+	in = endpoint_recv_at(w, b, 100, SECOND);
+	out = endpoint_send_to(w, a, "b", 7, 100, 2, SECOND);
+	endpoint_assert_ok(w, in);
+	endpoint_assert_got(in, "a", 5, 100, 2);
+	endpoint_assert_ok(w, out);
+	endpoint_drop(in);
+	endpoint_drop(out);
+	end(w, a, b);
+}
+
 /* What was received is credit again when there is room to say so. */
 static void grant__without_room(void **state)
 {
@@ -280,6 +321,7 @@ int main(void)
 		cmocka_unit_test(close__of_one_that_opens_again),
 		cmocka_unit_test(abort__without_room),
 		cmocka_unit_test(abort__to_one_that_opened_again),
+		cmocka_unit_test(abort__without_credit),
 		cmocka_unit_test(grant__without_room),
 		cmocka_unit_test(abort__of_the_one_before),
 		cmocka_unit_test(abort__of_both),

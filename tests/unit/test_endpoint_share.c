@@ -229,6 +229,70 @@ static void assert_next_send_fails(struct endpoint_fixture *w, struct cn_endpoin
 	assert_non_null(strstr(err.text, "endpoint 7"));
 }
 
+/* Endpoint 7 of b gets messages from endpoints of c, from `first` on, until it has forgotten its
+ * pair with endpoint 5 of a. */
+static void forget(struct endpoint_fixture *w, struct cn_endpoint *b, uint16_t first)
+{
+	const struct cn_peer *a = cn_node_find(cn_engine_node(w->engine[1]), "a");
+
+	for (uint16_t n = first; cn_flow_find(w->engine[1]->endpoints, a, 7, 5) != NULL; n++) {
+		struct endpoint_request *out, *in;
+
+		out = endpoint_send_to(w, endpoint_open_at(w, 2, n), "b", 7, 1, 1, SECOND);
+		in = endpoint_recv_at(w, b, 100, SECOND);
+		endpoint_assert_ok(w, in);
+		endpoint_assert_ok(w, out);
+		endpoint_drop(in);
+		endpoint_drop(out);
+	}
+}
+
+/* A pair that makes room is granted what it still owes: its sender never runs out of credit. */
+static void flow__forgotten_again_and_again(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(3, few_flows);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+
+	(void)state;
+	for (uint16_t k = 1; k <= 3; k++) {
+		for (uint32_t n = 0; n < CN_EP_CREDIT / 2 - 1; n++) {
+			endpoint_one_message(w, a, b, 100, false);
+		}
+		forget(w, b, (uint16_t)(1000 * k));
+	}
+	endpoint_fixture_free(w);
+}
+
+/* More messages than there is credit for, to a receiver that has forgotten their pair and closed:
+ * each ends soon. */
+static void flow__forgotten_before_many_messages(void **state)
+{
+	enum { MESSAGES = CN_EP_CREDIT + 8 };
+	struct endpoint_fixture *w = endpoint_fixture(3, few_flows);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *out[MESSAGES];
+
+	(void)state;
+	for (uint32_t n = 0; n < 6; n++) {
+		endpoint_one_message(w, a, b, 1 << 20, false); /* the window opens */
+	}
+	forget(w, b, 1000);
+	cn_endpoint_close(b, w->now);
+	for (uint32_t n = 0; n < MESSAGES; n++) {
+		out[n] = endpoint_send_to(w, a, "b", 7, 100, n, SECOND);
+	}
+	endpoint_poll_only(w, 0, 2);
+	assert_int_equal(a->flows->credit, 0);
+	w->next = 0;
+	endpoint_run(w, SECOND / 2);
+	for (uint32_t n = 0; n < MESSAGES; n++) {
+		assert_int_equal(out[n]->ended, 1);
+		endpoint_drop(out[n]);
+	}
+	assert_next_send_fails(w, a, COLLNET_ENOENT);
+	endpoint_fixture_free(w);
+}
+
 /* A receiver that has forgotten an idle pair refuses its next message, which is complete: the send
  * after it fails, once. */
 static void flow__forgotten_by_the_receiver(void **state)
@@ -237,7 +301,6 @@ static void flow__forgotten_by_the_receiver(void **state)
 	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
 	const uint32_t share = w->engine[1]->endpoints->max_flows / CN_EP_SHARES;
 	struct endpoint_request *out, *in;
-	const struct cn_peer *peer;
 
 	(void)state;
 	endpoint_one_message(w, a, b, 100, false);
@@ -262,16 +325,7 @@ static void flow__forgotten_by_the_receiver(void **state)
 	}
 	endpoint_one_message(w, a, b, 100, false);
 	/* Forgotten again, and closed since. */
-	peer = cn_node_find(cn_engine_node(w->engine[1]), "a");
-	for (uint32_t n = 0; cn_flow_find(w->engine[1]->endpoints, peer, 7, 5) != NULL; n++) {
-		out = endpoint_send_to(w, endpoint_open_at(w, 2, (uint16_t)(1000 + n)), "b", 7, 1,
-				       1, SECOND);
-		in = endpoint_recv_at(w, b, 100, SECOND);
-		endpoint_assert_ok(w, in);
-		endpoint_assert_ok(w, out);
-		endpoint_drop(in);
-		endpoint_drop(out);
-	}
+	forget(w, b, 1000);
 	cn_endpoint_close(b, w->now);
 	w->next = 0;
 	endpoint_run(w, SECOND);
@@ -519,6 +573,8 @@ int main(void)
 		cmocka_unit_test(flow__idle_at_the_sender),
 		cmocka_unit_test(flow__not_idle),
 		cmocka_unit_test(flow__forgotten_by_the_receiver),
+		cmocka_unit_test(flow__forgotten_again_and_again),
+		cmocka_unit_test(flow__forgotten_before_many_messages),
 		cmocka_unit_test(flow__forgotten_by_both),
 		cmocka_unit_test(share__of_pairs_that_are_closing),
 		cmocka_unit_test(control__of_one_that_takes_no_answers),

@@ -253,13 +253,51 @@ static void send__ends_at_once(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* A super-frame is received in the place of its message, unless it may also have messages to an
+ * endpoint of another owner: they would be in this one's memory. */
+static void place__of_two_owners(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7), *other;
+	struct endpoint_request *in = endpoint_recv_at(w, b, 1 << 20, SECOND), *out;
+	const struct cn_peer *p = cn_node_find(cn_engine_node(w->engine[1]), "a");
+	const struct cn_rx rx = { .type = CN_TYPE_MESSAGE, .stream = 7u << 16 | 5 };
+	struct cn_rx_place place;
+	struct cn_err err;
+
+	(void)state;
+	out = endpoint_send_to(w, a, "b", 7, 1 << 20, 1, SECOND);
+	endpoint_poll_only(w, 0, 1);
+	endpoint_poll_only(w, 1, 1);
+	assert_true(b->flows->coming);
+	for (uint32_t n = 1; n <= 7; n++) {
+		assert_true(cn_endpoints_place(w->engine[1], p, &rx, &place));
+		assert_ptr_equal(place.at, in->data + (b->flows->bytes - b->flows->left));
+		assert_int_equal(place.room, b->flows->left);
+		endpoint_open_at(w, 1, (uint16_t)(7 + n)); /* of another flow */
+		assert_int_equal(cn_endpoint_open(w->engine[1], OWNER + 1, OWNER + 1,
+						  (uint16_t)(7 + n * CN_FLOWS), &other, &err),
+				 COLLNET_OK);
+		assert_false(cn_endpoints_place(w->engine[1], p, &rx, &place));
+		cn_endpoint_close(other, w->now);
+	}
+	w->next = 0;
+	endpoint_assert_ok(w, in);
+	endpoint_assert_got(in, "a", 5, 1 << 20, 1);
+	endpoint_assert_ok(w, out);
+	endpoint_drop(in);
+	endpoint_drop(out);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(send__sizes),	      cmocka_unit_test(send__without_buffers),
 		cmocka_unit_test(recv__truncates),    cmocka_unit_test(local__messages),
 		cmocka_unit_test(local__failures),    cmocka_unit_test(open__little_memory),
-		cmocka_unit_test(send__ends_at_once),
+		cmocka_unit_test(send__ends_at_once), cmocka_unit_test(place__of_two_owners),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

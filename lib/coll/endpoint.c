@@ -201,7 +201,6 @@ void cn_endpoint_close(struct cn_endpoint *ep, cn_time now)
 	while (ep->flows != NULL) {
 		cn_flow_close(ep->flows, now);
 	}
-	cn_source_stop(&s->engine->own.sources, &ep->source, cn_node_window(s->engine->own.node));
 	s->by_number[ep->number] = NULL;
 	s->count--;
 	if (ep->prev != NULL) {

@@ -505,8 +505,7 @@ bool cn_member_in_parent(const struct cn_member *m, const struct cn_member *pare
 {
 	const struct cn_team *t = m->team, *p = parent->team;
 
-	if (!t->wireup.derived || t->parent != p->id || t->state != CN_TEAM_READY ||
-	    p->state != CN_TEAM_READY) {
+	if (t->parent != p->id || t->state != CN_TEAM_READY || p->state != CN_TEAM_READY) {
 		return false;
 	}
 	for (uint32_t r = 0; r < t->ranks; r++) {

@@ -234,6 +234,8 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/combine.h \
 	lib/coll/control.c \
 	lib/coll/control.h \
+	lib/coll/copies.c \
+	lib/coll/copies.h \
 	lib/coll/cursor.c \
 	lib/coll/cursor.h \
 	lib/coll/endpoint.c \

@@ -412,7 +412,7 @@ bool cn_engine_drain(struct cn_engine *e)
 }
 
 /* Cached, and found anew where it was touched; nothing else changes. */
-static cn_time own_deadline(const struct cn_engine *of)
+static cn_time teams_deadline(const struct cn_engine *of)
 {
 	struct cn_engine *e = (struct cn_engine *)(uintptr_t)of;
 
@@ -426,7 +426,15 @@ static cn_time own_deadline(const struct cn_engine *of)
 			}
 		}
 	}
-	return cn_min_time(e->deadline, cn_endpoints_deadline(e));
+	return e->deadline;
+}
+
+static cn_time own_deadline(const struct cn_engine *e)
+{
+	if (e->copies.used != 0) {
+		return CN_AFTER_FRAMES;
+	}
+	return cn_min_time(teams_deadline(e), cn_endpoints_deadline(e));
 }
 
 cn_time cn_engine_deadline(const struct cn_engine *e)
@@ -452,17 +460,19 @@ void cn_engine_expire(struct cn_engine *e, cn_time now)
 		cn_transport_expire(x, now);
 	}
 	cn_transport_reap(e, now, false);
-	if (own_deadline(e) > now) {
-		return;
-	}
-	for (struct cn_transport *x = e->own.next_active, *next; x != NULL; x = next) {
-		next = x->next_active;
-		if (x->team != NULL) {
-			cn_team_expire(x->team, now);
+	cn_copies_run(&e->copies);
+	if (teams_deadline(e) <= now) {
+		for (struct cn_transport *x = e->own.next_active, *next; x != NULL; x = next) {
+			next = x->next_active;
+			if (x->team != NULL) {
+				cn_team_expire(x->team, now);
+			}
 		}
+		cn_engine_touch(e);
 	}
-	cn_endpoints_expire(e, now);
-	cn_engine_touch(e);
+	if (cn_endpoints_deadline(e) <= now) {
+		cn_endpoints_expire(e, now);
+	}
 }
 
 /* ---- what the node knows -------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #ifndef CN_ENGINE_STATE_H
 #define CN_ENGINE_STATE_H
 
+#include "coll/copies.h"
 #include "coll/engine.h"
 #include "coll/join.h"
 #include "coll/transport.h"
@@ -21,7 +22,8 @@ struct cn_engine_peer {
 #define CN_EARLY_FRAMES 1024u
 #define CN_JOB_LOGS	64u
 
-/* Bytes that copies within this node move before frames get their turn again: some microseconds. */
+/* Bytes that copies within this node move before frames get their turn again, those of operations
+ * and those of messages: some microseconds. */
 #define CN_COPY_CHUNK	(64u * 1024)
 #define CN_AFTER_FRAMES 0 /* the deadline of these copies */
 
@@ -51,6 +53,7 @@ struct cn_engine {
 	uint64_t selections;   /* algorithms selected */
 	uint64_t prepared;     /* id of the last persistent operation */
 	struct cn_endpoints *endpoints;
+	struct cn_copies copies; /* of operations */
 	cn_time deadline; /* earliest of teams and operations; see cn_engine_touch() */
 	bool touched;	  /* it must be found anew */
 	bool closing;

@@ -147,6 +147,7 @@ static void finish(struct cn_op *op, int status, const char *text)
 	op->state = OP_FREE;
 	op->nposts = 0;
 	op->copy_first = CN_NONE;
+	cn_copies_leave(&t->engine->copies, op);
 	cn_op_put_idle(op);
 	cn_team_touch(t);
 	for (uint32_t i = 0; i < n; i++) {
@@ -207,7 +208,7 @@ void cn_op_queue_copy(struct cn_op *op, uint32_t i)
 	op->progress[i].next = CN_NONE;
 	if (op->copy_first == CN_NONE) {
 		op->copy_first = i;
-		cn_team_touch(op->team); /* there is work without a frame */
+		cn_copies_enter(&op->team->engine->copies, op);
 	} else {
 		op->progress[op->copy_last].next = i;
 	}
@@ -258,9 +259,9 @@ static uint64_t available(const struct cn_op *op, const struct cn_action *a)
 	return a->dep == CN_DEP_STREAM ? d->done : 0;
 }
 
-void cn_op_run_copies(struct cn_op *op)
+static void run_copies(struct cn_op *op, uint64_t *most)
 {
-	uint64_t budget = CN_COPY_CHUNK;
+	uint64_t budget = *most;
 
 	while (op->copy_first != CN_NONE && budget > 0) {
 		uint32_t i = op->copy_first;
@@ -279,6 +280,7 @@ void cn_op_run_copies(struct cn_op *op)
 		}
 		p->done += n;
 		if (n < left) {
+			budget = 0;
 			break;
 		}
 		budget -= n > COPY_MIN ? n : budget < COPY_MIN ? budget : COPY_MIN;
@@ -288,5 +290,18 @@ void cn_op_run_copies(struct cn_op *op)
 			cn_op_complete(op, i);
 		}
 	}
+	*most = budget;
+}
+
+void cn_op_run_copies(struct cn_op *op, uint64_t *budget)
+{
+	struct cn_team *t = op->team;
+
+	run_copies(op, budget);
+	if (op->copy_first == CN_NONE) {
+		cn_copies_leave(&t->engine->copies, op);
+	}
 	cn_op_reduce(op);
+	cn_op_try_finish(op);
+	cn_team_touch(t); /* sends may wait for them */
 }

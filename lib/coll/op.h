@@ -24,6 +24,7 @@
 #ifndef CN_OP_H
 #define CN_OP_H
 
+#include "coll/copies.h"
 #include "coll/source.h"
 #include "coll/team.h"
 
@@ -118,6 +119,7 @@ struct cn_op {
 	uint32_t next;			/* the next target, or (IN_TURN) the next action */
 	uint32_t turn;			/* frames that the next target was sent in a row */
 	uint32_t copy_first, copy_last; /* copies that can run */
+	struct cn_copies_place copies;	/* while there are any */
 	uint64_t framed, frame_bytes;	/* the last answer of cn_op_frame_bytes() */
 	uint32_t remaining;		/* actions not complete */
 	uint32_t held;			/* REDUCE actions that the last sends precede */
@@ -198,7 +200,9 @@ void cn_op_expect(struct cn_op *op, cn_time now, uint32_t k);
 /* It does not any more. */
 void cn_op_unexpect(struct cn_op *op, uint32_t k);
 void cn_op_queue_copy(struct cn_op *op, uint32_t action);
-void cn_op_run_copies(struct cn_op *op);
+/* Copies of the operation, up to so many bytes, which are subtracted; one of any length counts as
+ * some. Then it goes on, and may be done. */
+void cn_op_run_copies(struct cn_op *op, uint64_t *budget);
 void cn_op_complete(struct cn_op *op, uint32_t action);
 /* `len` bytes of action i are there now, at `from`: copies follow that depend on it by byte, at
  * once if that is no more than a frame. */

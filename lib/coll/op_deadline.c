@@ -29,9 +29,6 @@ cn_time cn_op_deadline(const struct cn_op *op)
 	if (op->state == OP_FREE) {
 		return CN_NEVER;
 	}
-	if (op->copy_first != CN_NONE && op->state == OP_RUNNING) {
-		return CN_AFTER_FRAMES;
-	}
 	if (op->ending && op->state == OP_RUNNING) {
 		return 1; /* at once, but after input: frames acknowledged by now need no copies */
 	}
@@ -120,9 +117,9 @@ void cn_op_expire(struct cn_op *op, cn_time now)
 	struct cn_team *t = op->team;
 	char who[200], why[160], text[400]; /* more than an error carries */
 
-	if (op->state == OP_RUNNING && (op->copy_first != CN_NONE || op->ending)) {
+	if (op->state == OP_RUNNING && op->ending) {
 		op->ending = false;
-		cn_op_run_copies(op);
+		cn_op_reduce(op);
 		cn_op_try_finish(op);
 		cn_team_touch(t);
 	}

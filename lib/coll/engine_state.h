@@ -54,12 +54,12 @@ struct cn_engine {
 	uint64_t prepared;     /* id of the last persistent operation */
 	struct cn_endpoints *endpoints;
 	struct cn_copies copies; /* of operations */
-	cn_time deadline; /* earliest of teams and operations; see cn_engine_touch() */
-	bool touched;	  /* it must be found anew */
+	cn_time deadline;	 /* earliest of teams and operations; see cn_engine_touch() */
+	bool touched;		 /* it must be found anew */
 	bool closing;
 	bool no_carrier;  /* of the interface */
 	bool crowded_out; /* an operation would send, and none of its frames will open the window */
-	struct cn_bucket job_log[CN_JOB_LOGS]; /* lines of the log, by owner: several share one */
+	struct cn_bucket job_log[CN_JOB_LOGS]; /* lines of the log, by payer: several share one */
 	uint32_t job_log_suppressed;
 	uint32_t early_frames; /* kept for teams that are divided, at most CN_EARLY_FRAMES */
 };

@@ -36,6 +36,7 @@ void cn_client_mark(struct cn_client *c, const char *why)
 		       (long)c->pid, (unsigned long)c->uid, why);
 	}
 	c->marked = true;
+	c->user->going++;
 	c->daemon->marked_clients = true;
 }
 
@@ -169,7 +170,7 @@ static bool waits_for_others(const struct cn_client *c)
 	struct cn_msg_region m;
 	ssize_t n;
 
-	if (d->unmap == NULL && !d->going) {
+	if (d->unmap == NULL && c->user->going == 0) {
 		return false;
 	}
 	n = recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT);
@@ -177,7 +178,8 @@ static bool waits_for_others(const struct cn_client *c)
 		return false;
 	}
 	if (m.head.type != CN_MSG_REGION || n != (ssize_t)sizeof(m)) {
-		return d->going && (m.head.type == CN_MSG_JOIN || m.head.type == CN_MSG_OPEN);
+		return c->user->going > 0 &&
+		       (m.head.type == CN_MSG_JOIN || m.head.type == CN_MSG_OPEN);
 	}
 	if (cn_mapping_charge(d, c->user, m.bytes, NULL) != COLLNET_OK) {
 		return true;
@@ -186,26 +188,22 @@ static bool waits_for_others(const struct cn_client *c)
 	return false;
 }
 
-/*
- * One message per iteration: the library waits for the response to nearly all it sends here, and a
- * flood takes no more than its share. The requests that were in the client's ring when it sent the
- * message are served first. If the turn ends before that, the message stays in the socket.
- */
-void cn_client_readable(struct cn_client *c)
+/* Its message costs next to nothing, and does not depend on the requests before it: a client whose
+ * PING has no answer gives the daemon up. */
+static bool sent_a_signal(const struct cn_client *c)
+{
+	struct cn_msg_head m;
+
+	return recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof(m) &&
+	       (m.type == CN_MSG_PING || m.type == CN_MSG_DOORBELL);
+}
+
+static void receive(struct cn_client *c)
 {
 	static union cn_msg m;
 	bool descriptors;
-	ssize_t n;
+	ssize_t n = cn_receive(c->fd, c->daemon->guarded, &m, sizeof(m), &descriptors);
 
-	if (c->left) {
-		c->ended = c->daemon->marked_clients = true;
-		return;
-	}
-	cn_client_rings_serve(c, CN_MSG_RING_SLOTS);
-	if (c->marked || cn_event_turn_is_over(c->daemon) || waits_for_others(c)) {
-		return;
-	}
-	n = cn_receive(c->fd, c->daemon->guarded, &m, sizeof(m), &descriptors);
 	/* ECONNRESET: it has ended with messages unread. What it sent before comes next. */
 	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET)) {
 		return;
@@ -216,6 +214,32 @@ void cn_client_readable(struct cn_client *c)
 		cn_client_mark(c, NULL); /* end of file; an empty message looks the same */
 	} else {
 		cn_client_message(c, &m, (size_t)n);
+	}
+}
+
+/*
+ * One message per iteration: the library waits for the response to nearly all it sends here, and a
+ * flood takes no more than its share. The requests that were in the client's ring when it sent the
+ * message are served first. If its user's turn ends before that, the message stays in the socket.
+ */
+void cn_client_readable(struct cn_client *c)
+{
+	struct cn_daemon *d = c->daemon;
+	bool served;
+
+	if (c->left) {
+		c->ended = d->marked_clients = true;
+		return;
+	}
+	served = cn_turn_begin(d, c->user);
+	cn_client_rings_serve(c, served ? CN_MSG_RING_SLOTS : 0);
+	if (!c->marked &&
+	    (served && !cn_turn_is_over(d) ? !waits_for_others(c) : sent_a_signal(c))) {
+		receive(c);
+		cn_turn_is_over(d);
+	}
+	if (served) {
+		cn_turn_end(d, c->user);
 	}
 }
 
@@ -404,10 +428,7 @@ static void close_rest(struct cn_daemon *d)
 
 void cn_client_accept(struct cn_daemon *d)
 {
-	if (d->going) {
-		return; /* theirs are the places of those who come, perhaps */
-	}
-	for (uint32_t i = 0; i < CN_ACCEPTS && !cn_event_turn_is_over(d); i++) {
+	for (uint32_t i = 0; i < CN_ACCEPTS; i++) {
 		int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
@@ -440,7 +461,7 @@ bool cn_client_reap(struct cn_daemon *d)
 		cn_event_listen(d, true);
 	}
 	cn_client_close_marked(d);
-	if (d->accept_at == CN_NEVER && !d->going) {
+	if (d->accept_at == CN_NEVER) {
 		close_rest(d);
 	}
 	return cn_mapping_unmap(d) || some;
@@ -448,7 +469,7 @@ bool cn_client_reap(struct cn_daemon *d)
 
 void cn_client_end(struct cn_daemon *d)
 {
-	d->turn_ends = 0;
+	d->closing_ends = 0;
 	for (uint32_t i = 0; i < CN_CLIENTS_MAX; i++) {
 		if (d->clients[i] != NULL) {
 			cn_client_mark(d->clients[i], NULL);

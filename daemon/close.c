@@ -9,8 +9,8 @@
  * A client may have a thousand teams, and to leave one on 64 nodes takes 40 us and sends 190
  * frames, which takes 200. So clients are closed in steps, of which a turn of the loop takes as
  * many as it has time for, and one at least. Those that are marked leave a team each by turns, so
- * that the other nodes soon know the first of each. Who comes meanwhile, or asks for a team, an
- * endpoint or memory, waits: what those who go still have may be what he asks for.
+ * that the other nodes soon know the first of each. Other clients of the user who ask for a team,
+ * an endpoint or memory meanwhile wait: what those who go still have may be what they ask for.
  */
 #include "daemon/daemon.h"
 
@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "util/clock.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434 /* of headers before Linux 5.3 */
@@ -97,6 +99,7 @@ static void disconnect(struct cn_daemon *d, struct cn_client *c)
 	cn_receive_close(d, c->fd);
 	c->fd = -1;
 	c->left = c->ended = true;
+	c->user->going--;
 	d->nclients--;
 	d->nleft++;
 	if (c->bytes > 0 && d->memory.usage_fd >= 0) {
@@ -158,9 +161,8 @@ void cn_client_close_marked(struct cn_daemon *d)
 		for (uint32_t n = 0; n < CN_CLIENTS_MAX && !over; n++) {
 			if (close_more(d, d->close_next++ % CN_CLIENTS_MAX)) {
 				d->marked_clients = true;
-				over = cn_event_turn_is_over(d);
+				over = d->closing_ends != 0 && cn_now() >= d->closing_ends;
 			}
 		}
 	}
-	d->going = over;
 }

@@ -9,6 +9,7 @@
  *   interface.c  follows the interface: down, up, removed, created again
  *   listen.c   the listening socket
  *   event.c    the loop: the one file that knows epoll
+ *   turn.c     whose requests are served, and for how long
  *   client.c   accepts and reads clients
  *   close.c    closes them
  *   quota.c    limits per user
@@ -51,6 +52,7 @@
 #define CN_USERS_MAX	   (CN_CLIENTS_MAX + 64u) /* those that were here last included */
 #define CN_REGIONS_MAX	   49152u /* of all clients: a process may have 65,530 mappings */
 #define CN_PATH_MAX	   256u
+#define CN_TURN		   (250 * CN_US) /* in which a user is served, and frames wait; turn.c */
 
 /* ---- config.c ------------------------------------------------------------------------- */
 
@@ -120,8 +122,12 @@ struct cn_user {
 	uid_t uid;
 	uint64_t used[CN_QUOTAS]; /* not of teams: the engine knows */
 	cn_time seen;		  /* last connection */
+	uint32_t going;		  /* clients that are marked, and not disconnected yet */
 	uint32_t log_lines;	  /* that may be written now */
 	cn_time log_at;		  /* since when the next one is earned */
+	uint64_t round;		  /* in which a request of his was served last */
+	cn_time spent;		  /* of his turn in that round */
+	cn_time waits_until;	  /* none is served before */
 	uint64_t log_left_out;
 };
 
@@ -224,6 +230,13 @@ struct cn_client {
 	struct cn_op_slot ops[CN_MSG_REQUESTS];
 };
 
+/* Of the user who is served. */
+struct cn_turn {
+	uint64_t round; /* 0: there are no rounds, and turns have no end */
+	cn_time began, ends;
+	cn_time now; /* when the clock was read last */
+};
+
 struct cn_daemon {
 	struct cn_config config;
 	int argc;
@@ -236,7 +249,6 @@ struct cn_daemon {
 	uint32_t nclients;
 	uint32_t nleft;	     /* closed, but their processes still read */
 	bool marked_clients; /* some are marked */
-	bool going;	     /* the turn was over before all of these were closed */
 	uint32_t close_next; /* place of the client that is closed next, by turns */
 	bool stop;
 	cn_time now;		  /* of this iteration of the loop */
@@ -269,8 +281,9 @@ struct cn_daemon {
 	uint32_t nto_wake;
 	struct cn_spin spin;
 	cn_time sockets_at; /* when the loop looked at descriptors last */
-	cn_time turn_ends;  /* clients are served until then, and frames move again; 0: no end */
-	uint32_t first;	    /* of the events, by turns */
+	struct cn_turn turn;
+	cn_time closing_ends; /* clients are closed until then, and frames move again; 0: no end */
+	uint32_t first;	      /* of the events, by turns */
 	struct cn_subuids subuids;
 	struct cn_user users[CN_USERS_MAX];
 };
@@ -302,11 +315,19 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err);
 void cn_event_listen(struct cn_daemon *d, bool on);
 int cn_event_add_client(struct cn_daemon *d, struct cn_client *c);
 void cn_event_remove_client(struct cn_daemon *d, struct cn_client *c);
-/* Clients have been served for long enough; requests can be costly. */
-bool cn_event_turn_is_over(const struct cn_daemon *d);
 /* The runtime was attached; it is about to be detached. */
 int cn_event_add_link(struct cn_daemon *d, struct cn_err *err);
 void cn_event_remove_link(struct cn_daemon *d);
+
+/* ---- turn.c --------------------------------------------------------------------------- */
+
+void cn_turn_round(struct cn_daemon *d);
+/* A client of the user is about to be served. False: it is to wait. */
+bool cn_turn_begin(struct cn_daemon *d, struct cn_user *u);
+/* To be asked after each request. */
+bool cn_turn_is_over(struct cn_daemon *d);
+/* The client was served. True: its user's turn was over when that was asked last. */
+bool cn_turn_end(struct cn_daemon *d, struct cn_user *u);
 
 /* ---- client.c ------------------------------------------------------------------------- */
 
@@ -316,7 +337,7 @@ void cn_client_open(struct cn_daemon *d);
 void cn_client_accept(struct cn_daemon *d);
 /* A client of this user on this descriptor, which becomes its own; NULL: no room, or no memory. */
 struct cn_client *cn_client_new(struct cn_daemon *d, int fd, uid_t uid);
-/* Serves the requests in its ring, and then one message. */
+/* Serves the requests in its ring, and then one message, as its user's turn allows. */
 void cn_client_readable(struct cn_client *c);
 /* One message. */
 void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len);
@@ -448,14 +469,17 @@ void cn_combine_drop(struct cn_op_slot *op);
 /* The client's rings are in this memory, which is mapped until cn_client_rings_close(). */
 void cn_client_rings_open(struct cn_client *c, void *memory);
 void cn_client_rings_close(struct cn_client *c);
-/* Serves up to `max` requests that are in the client's ring. Returns their number. */
-uint32_t cn_client_rings_serve(struct cn_client *c, uint32_t max);
+/* Serves up to `max` requests that are in the client's ring, while its user has his turn. */
+void cn_client_rings_serve(struct cn_client *c, uint32_t max);
 /* Serves the requests in polled rings, up to a bound per client. True: there were some. */
 bool cn_rings_poll(struct cn_daemon *d);
 /* Frames are sent: wakes the clients that waited for it. */
 void cn_rings_wake(struct cn_daemon *d);
-/* Before the loop sleeps, clients must ring. False: there are requests, and it must not sleep. */
-bool cn_rings_sleep(struct cn_daemon *d);
+/*
+ * Before the loop sleeps, clients must ring. Until when it may sleep: their users wait. 0: there
+ * are requests, and it must not sleep.
+ */
+cn_time cn_rings_sleep(struct cn_daemon *d);
 void cn_rings_awake(struct cn_daemon *d);
 /* A DONE, into the client's ring, or onto the socket of a client without rings. Never blocks. */
 void cn_client_complete(struct cn_client *c, const struct cn_msg_done *m, bool urgent);

@@ -7,8 +7,7 @@
  * for that, requests in clients' rings are served, and the next iteration sends what they
  * requested. When there was nothing to do, the loop polls again for a while (util/spin.h), and then
  * sleeps until a descriptor is ready or the poller's deadline. Descriptors are looked at every
- * SOCKETS_EVERY at the latest. Clients are served for TURN, in rings and at sockets each, and no
- * request begins after that: a request that plans a large operation takes a third of a second.
+ * SOCKETS_EVERY at the latest. Users are served in turns (turn.c).
  */
 #include "daemon/daemon.h"
 
@@ -25,8 +24,7 @@
 #define EVENTS	      64
 #define POLLS	      8 /* of the link before clients are served, while there are frames */
 #define SOCKETS_EVERY (500 * CN_US)
-#define TURN	      CN_MS	    /* for which clients are served before frames move again */
-#define CLOSING	      (100 * CN_US) /* for which they are closed: to send the frames takes longer */
+#define CLOSING	      (100 * CN_US) /* for which clients are closed: to send the frames takes longer */
 
 /* What an event is about: a client's pointer, or one of these. */
 static char link_mark, send_mark, listen_mark, signal_mark, netlink_mark;
@@ -51,11 +49,6 @@ int cn_event_add_client(struct cn_daemon *d, struct cn_client *c)
 void cn_event_remove_client(struct cn_daemon *d, struct cn_client *c)
 {
 	watch(d, EPOLL_CTL_DEL, c->fd, 0, NULL);
-}
-
-bool cn_event_turn_is_over(const struct cn_daemon *d)
-{
-	return d->turn_ends != 0 && cn_now() >= d->turn_ends;
 }
 
 int cn_event_add_link(struct cn_daemon *d, struct cn_err *err)
@@ -185,7 +178,7 @@ static void take_signal(struct cn_daemon *d)
 /* True: there were clients to close, or memory to unmap. */
 static bool reap(struct cn_daemon *d)
 {
-	d->turn_ends = cn_now() + CLOSING;
+	d->closing_ends = cn_now() + CLOSING;
 	return cn_client_reap(d);
 }
 
@@ -246,8 +239,8 @@ static int look_at_descriptors(struct cn_daemon *d, cn_time until, struct cn_err
 		return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", cn_strerror(errno));
 	}
 	d->sockets_at = d->now = cn_now();
-	d->turn_ends = d->now + TURN;
 	if (n > 0) {
+		cn_turn_round(d);
 		cn_spin_over(&d->spin, d->now);
 		return serve(d, events, n, err);
 	}
@@ -272,14 +265,16 @@ static int sleep_and_serve(struct cn_daemon *d, struct cn_err *err)
 						     : CN_NEVER,
 					     d->accept_at);
 	const struct cn_iface *f = &d->iface;
+	cn_time until;
 	int rc;
 
 	cn_rings_wake(d);
-	if (!cn_rings_sleep(d)) {
+	until = cn_rings_sleep(d);
+	if (until == 0) {
 		return COLLNET_OK;
 	}
-	rc = look_at_descriptors(d, cn_min_time(deadline, cn_min_time(f->look_at, f->log_until)),
-				 err);
+	until = cn_min_time(until, deadline);
+	rc = look_at_descriptors(d, cn_min_time(until, cn_min_time(f->look_at, f->log_until)), err);
 	cn_rings_awake(d);
 	return rc;
 }
@@ -307,7 +302,7 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 		if (rc != COLLNET_OK) {
 			break;
 		}
-		d->turn_ends = cn_now() + TURN;
+		cn_turn_round(d);
 		if (cn_rings_poll(d) || work > 0) {
 			cn_spin_over(&d->spin, d->now);
 			rc = go_on(d, false, err);

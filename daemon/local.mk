@@ -29,7 +29,8 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/rings.c \
 	daemon/seccomp.c \
 	daemon/start.c \
-	daemon/subuid.c
+	daemon/subuid.c \
+	daemon/turn.c
 
 sbin_PROGRAMS += daemon/collnetd
 daemon_collnetd_SOURCES = daemon/main.c

@@ -65,7 +65,7 @@ void cn_client_rings_close(struct cn_client *c)
 	c->requests.shared = c->completions.shared = NULL;
 }
 
-/* One request; false: there is none, or the client is marked for close. */
+/* One request; false: there is none, or what there is breaks the rules. */
 static bool serve_one(struct cn_client *c)
 {
 	static union cn_msg m;
@@ -93,26 +93,37 @@ static bool serve_one(struct cn_client *c)
 		return false;
 	}
 	cn_client_message(c, &m, cn_msg_size(m.head.type));
-	return !c->marked;
+	return true;
 }
 
-uint32_t cn_client_rings_serve(struct cn_client *c, uint32_t max)
+void cn_client_rings_serve(struct cn_client *c, uint32_t max)
 {
-	uint32_t n = 0;
-
 	if (c->requests.shared == NULL || c->marked) {
-		return 0;
+		return;
 	}
 	poll_client(c);
 	cn_shm_ring_set_processor(&c->requests, sched_getcpu());
-	while (n < max && !cn_event_turn_is_over(c->daemon) && serve_one(c)) {
-		n++;
+	for (uint32_t n = 0; n < max && !c->marked && serve_one(c); n++) {
+		if (cn_turn_is_over(c->daemon)) {
+			break;
+		}
 	}
-	return n;
+}
+
+/* The list's order is that of service. */
+static void begin_with(struct cn_daemon *d, uint32_t first)
+{
+	struct cn_client *moved[CN_CLIENTS_MAX];
+	const uint32_t rest = d->npolled - first;
+
+	memcpy(moved, d->polled, first * sizeof(moved[0]));
+	memmove(d->polled, &d->polled[first], rest * sizeof(moved[0]));
+	memcpy(&d->polled[rest], moved, first * sizeof(moved[0]));
 }
 
 bool cn_rings_poll(struct cn_daemon *d)
 {
+	uint32_t first = 0; /* of the next round: who waits, or comes after one whose turn ended */
 	bool some = false;
 
 	for (uint32_t i = 0; i < d->npolled; i++) {
@@ -123,31 +134,43 @@ bool cn_rings_poll(struct cn_daemon *d)
 			continue;
 		}
 		if (cn_shm_ring_front(&c->requests, &slot) != CN_SHM_RING_NONE) {
+			if (!cn_turn_begin(d, c->user)) {
+				first = first > 0 ? first : i;
+				continue;
+			}
 			cn_client_rings_serve(c, REQUESTS_PER_POLL);
 			some = true;
-			if (cn_event_turn_is_over(d)) {
-				/* The others are served before it in the next one. */
-				remove_polled(d, i);
-				poll_client(c);
-				break;
+			if (cn_turn_end(d, c->user) && first == 0) {
+				first = i + 1;
 			}
 		} else if (++c->idle_polls > POLLS_MAX &&
 			   cn_shm_ring_sleep(&c->requests, CN_SHM_RING_ON_MESSAGE)) {
 			remove_polled(d, i--);
 		}
 	}
+	if (first > 0 && first < d->npolled) {
+		begin_with(d, first);
+	}
 	return some;
 }
 
-bool cn_rings_sleep(struct cn_daemon *d)
+cn_time cn_rings_sleep(struct cn_daemon *d)
 {
+	cn_time until = CN_NEVER;
+
 	for (uint32_t i = 0; i < d->npolled; i++) {
-		if (!cn_shm_ring_sleep(&d->polled[i]->requests, CN_SHM_RING_ON_MESSAGE)) {
-			cn_rings_awake(d);
-			return false;
+		struct cn_client *c = d->polled[i];
+
+		if (cn_shm_ring_sleep(&c->requests, CN_SHM_RING_ON_MESSAGE)) {
+			continue;
 		}
+		if (c->user->waits_until <= d->now) {
+			cn_rings_awake(d);
+			return 0;
+		}
+		until = cn_min_time(until, c->user->waits_until);
 	}
-	return true;
+	return until;
 }
 
 void cn_rings_awake(struct cn_daemon *d)

@@ -159,6 +159,7 @@ unit_tests = \
 	tests/unit/test_topo \
 	tests/unit/test_transport \
 	tests/unit/test_tree \
+	tests/unit/test_turn \
 	tests/unit/test_unexpected_limit \
 	tests/unit/test_unexpected_queue \
 	tests/unit/test_udp_address \
@@ -183,6 +184,10 @@ tests_unit_test_pending_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_node_control \
 # The system refuses options of sockets.
 tests_unit_test_link_open_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=setsockopt \
 	-Wl,--wrap=__setsockopt64
+
+# A request takes as long as it says, and the clock shows that.
+tests_unit_test_turn_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime \
+	-Wl,--wrap=__clock_gettime64 -Wl,--wrap=cn_client_complete
 
 # The system refuses a large pool.
 tests_unit_test_endpoint_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_pool_init
@@ -336,6 +341,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/pair_trace.c \
 	tests/unit/reduction.c \
 	tests/unit/reduction.h \
+	tests/unit/ring_client.c \
+	tests/unit/ring_client.h \
 	tests/unit/ring_oracle.c \
 	tests/unit/ring_oracle.h \
 	tests/unit/runtime_pair.c \

@@ -236,36 +236,6 @@ static void accept__refuses_many_with_one_process(void **state)
 	}
 }
 
-/* Its turn may be over after the first one. */
-static void accept__ends_with_the_turn(void **state)
-{
-	const int fd = connect_client();
-
-	(void)state;
-	d->turn_ends = 1;
-	cn_client_accept(d);
-	assert_int_equal(d->nclients, 0);
-	d->turn_ends = 0;
-	cn_client_accept(d);
-	assert_int_equal(d->nclients, 1);
-	close(fd);
-}
-
-/* Those who go may have the places of those who come. */
-static void accept__waits_for_those_who_go(void **state)
-{
-	const int fd = connect_client();
-
-	(void)state;
-	d->going = true;
-	cn_client_accept(d);
-	assert_int_equal(d->nclients, 0);
-	d->going = false;
-	cn_client_accept(d);
-	assert_int_equal(d->nclients, 1);
-	close(fd);
-}
-
 static void accept__without_epoll(void **state)
 {
 	const int fd = connect_client();
@@ -407,8 +377,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(accept__refuses_many_with_one_process, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(accept__keeps_places_for_root, setup, teardown),
-		cmocka_unit_test_setup_teardown(accept__ends_with_the_turn, setup, teardown),
-		cmocka_unit_test_setup_teardown(accept__waits_for_those_who_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(accept__without_epoll, setup, teardown),
 		cmocka_unit_test_setup_teardown(reap__without_a_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(reap__unmaps_in_turns, setup, teardown),

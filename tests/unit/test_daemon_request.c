@@ -285,7 +285,7 @@ static void close__in_turns(void **state)
 	assert_int_equal(open_endpoint(HIGH, 7), COLLNET_OK);
 	cn_client_mark(c, NULL);
 	cn_client_mark(other, NULL);
-	d->turn_ends = 1;
+	d->closing_ends = 1;
 	for (uint32_t n = 1; n <= 2 * TEAMS; n++) {
 		assert_true(cn_client_reap(d));
 		left[0] = teams_of(c);
@@ -303,8 +303,8 @@ static void close__in_turns(void **state)
 	assert_int_equal(endpoints(), 0);
 	cn_client_reap(d);
 	assert_false(cn_client_reap(d));
-	assert_false(d->going);
-	d->turn_ends = 0;
+	assert_int_equal(user->going, 0);
+	d->closing_ends = 0;
 	close(end);
 }
 
@@ -326,10 +326,10 @@ static void close__before_others_come(void **state)
 	join_team(c, 1, "job");
 	assert_int_equal(open_endpoint(HIGH, 7), COLLNET_OK);
 	cn_client_mark(c, NULL);
-	d->turn_ends = 1;
+	d->closing_ends = 1;
 	assert_true(cn_client_reap(d));
-	assert_true(d->going);
-	d->turn_ends = 0;
+	assert_int_equal(user->going, 1);
+	d->closing_ends = 0;
 	assert_int_equal(send(end, &join, sizeof(join), 0), sizeof(join));
 	assert_int_equal(send(end, &open, sizeof(open), 0), sizeof(open));
 	cn_client_readable(other);
@@ -337,7 +337,7 @@ static void close__before_others_come(void **state)
 	assert_int_equal(teams_of(other), 0);
 	assert_int_equal(recv(end, &reply, sizeof(reply), MSG_DONTWAIT), -1);
 	assert_true(cn_client_reap(d));
-	assert_false(d->going);
+	assert_int_equal(user->going, 0);
 	cn_client_readable(other);
 	cn_client_readable(other);
 	assert_int_equal(teams_of(other), 1);

@@ -11,13 +11,23 @@
 
 #define CN_SCHED_MAX (1u << 25) /* twice what 4,096 ranks on one node need */
 
+int cn_sched_check_room(const struct cn_sched *s, uint64_t more, struct cn_err *err)
+{
+	const uint32_t most = s->most > 0 && s->most < CN_SCHED_MAX ? s->most : CN_SCHED_MAX;
+
+	return more <= most - s->n
+		       ? COLLNET_OK
+		       : cn_fail(err, COLLNET_ELIMIT,
+				 "a schedule of more than %u actions is too long", most);
+}
+
 int cn_sched_add(struct cn_sched *s, const struct cn_action *a, struct cn_err *err)
 {
 	struct cn_action *actions;
+	const int rc = cn_sched_check_room(s, 1, err);
 
-	if (s->n >= (s->most > 0 && s->most < CN_SCHED_MAX ? s->most : CN_SCHED_MAX)) {
-		return cn_fail(err, COLLNET_ELIMIT,
-			       "a schedule of more than %u actions is too long", s->n);
+	if (rc != COLLNET_OK) {
+		return rc;
 	}
 	actions = cn_vector_grow(s->actions, s->n, &s->cap, sizeof(*actions));
 	if (actions == NULL) {

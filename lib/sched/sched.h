@@ -382,7 +382,9 @@ int cn_fan_in(const struct cn_layout *l, uint32_t *senders, uint32_t *window, st
 int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 		  struct cn_sched *out, struct cn_err *err);
 void cn_sched_reset(struct cn_sched *s); /* frees the storage */
-/* Appends an action (for planners). COLLNET_ENOMEM. */
+/* Whether a schedule may have so many more actions (for planners, before they begin). */
+int cn_sched_check_room(const struct cn_sched *s, uint64_t more, struct cn_err *err);
+/* Appends an action (for planners). COLLNET_ENOMEM, COLLNET_ELIMIT. */
 int cn_sched_add(struct cn_sched *s, const struct cn_action *a, struct cn_err *err);
 
 /*

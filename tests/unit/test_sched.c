@@ -369,6 +369,37 @@ static void cn_sched_plan__storage_is_used_again(void **state)
 	w_team_done(&t);
 }
 
+/* One that is too long is refused before anything is planned; one that fits is not. */
+static void cn_sched_plan__too_long(void **state)
+{
+	size_t count;
+	const struct cn_algorithm *a = cn_algorithms(&count);
+	struct w_team t;
+
+	(void)state;
+	w_team_init(&t, 5, W_UNEVEN, &seed);
+	for (size_t i = 0; i < count; i++) {
+		const struct cn_plan p = plan_of(a[i].name, a[i].op, 8);
+		const uint32_t mine = t.layout.first[1];
+		struct cn_sched all = { 0 }, s = { 0 };
+		struct cn_err err;
+
+		if (a[i].op != CN_OP_ALLTOALL) {
+			continue;
+		}
+		assert_int_equal(cn_sched_plan(&t.layout, &p, 0, &all, &err), COLLNET_OK);
+		s.most = all.n;
+		assert_int_equal(cn_sched_plan(&t.layout, &p, 0, &s, &err), COLLNET_OK);
+		cn_sched_reset(&s);
+		s.most = mine * (2 * t.layout.nranks - mine) - 1;
+		assert_int_equal(cn_sched_plan(&t.layout, &p, 0, &s, &err), COLLNET_ELIMIT);
+		assert_non_null(strstr(err.text, "too long"));
+		assert_null(s.actions);
+		cn_sched_reset(&all);
+	}
+	w_team_done(&t);
+}
+
 static void refuse(const struct cn_layout *l, const struct cn_plan *p, uint32_t me, const char *why)
 {
 	struct cn_sched s = { 0 };
@@ -437,6 +468,7 @@ int main(void)
 		cmocka_unit_test(cn_plan_allgather_doubling__few_messages),
 		cmocka_unit_test(cn_sched_plan__a_node_of_4096),
 		cmocka_unit_test(cn_sched_plan__storage_is_used_again),
+		cmocka_unit_test(cn_sched_plan__too_long),
 		cmocka_unit_test(cn_sched_plan__refuses),
 	};
 	const char *given = getenv("TEST_SEED");

@@ -94,7 +94,15 @@ int cn_alltoall_local(const struct cn_layout *l, const struct cn_plan *p, uint32
 		      struct cn_sched *out, struct cn_err *err)
 {
 	struct cn_action a = { .kind = CN_ACT_COPY, .peer = me };
+	const uint64_t mine = l->first[me + 1] - l->first[me];
+	/* Each block that this node has or gets is one. */
+	const int rc = p->blocks != NULL
+			       ? COLLNET_OK
+			       : cn_sched_check_room(out, mine * (2 * l->nranks - mine), err);
 
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
 	return p->blocks != NULL ? copy_vector(l, p, me, out, err)
 				 : add_blocks(l, p, me, me, a, out, err);
 }

@@ -135,6 +135,14 @@ has "^job mine, socket .*/h1.sock$" out
 has "^then .*/h1.sock$" out
 has "^kept /tmp/mine$" out
 
+# Nothing numbers what the shell starts; launchers call lab-rsh, as ssh, with one string.
+COLLNET_SIZE=3 status 0 shell --shape 2 --no-daemons -- sh -c '
+	echo "size ${COLLNET_SIZE-none}, job ${COLLNET_JOB-none}"
+	"$HYDRA_LAUNCHER_EXEC" -x h1 "echo node \$COLLNET_NODE; echo \"a  b\""'
+has "^size none, job none$" out
+has "^node h1$" out
+has "^a  b$" out
+
 # One line and status 2 for what cannot be meant.
 while read -r options; do
 	# shellcheck disable=SC2086 # words

@@ -57,56 +57,31 @@ python_package() {
 	export PYTHONPATH
 }
 
-# agent: writes ./agent, which launchers call instead of ssh: options of theirs, HOST COMMAND...
-agent() {
-	cat >agent <<-'EOS'
-		#!/bin/sh
-		while :; do
-			case $1 in
-			-*) shift ;;
-			*) break ;;
-			esac
-		done
-		host=$1
-		shift
-		exec lab-on "$host" sh -c "$*"
-	EOS
-	chmod +x agent
-}
-
 # open_mpi: writes ./lab-mpirun, which starts Open MPI on hosts of the lab that it is called in:
 # lab-mpirun HOST[:SLOTS],... RANKS ARGUMENT...
 open_mpi() {
-	agent
 	cat >lab-mpirun <<-EOS
 		#!/bin/sh
 		hosts=\$1 ranks=\$2 first=\${1%%[:,]*}
 		shift 2
-		export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 		exec lab-on "\$first" mpirun --host "\$hosts" -np "\$ranks" --mca btl tcp,self \
 			--mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 \
-			--mca plm_rsh_agent "$PWD/agent" --mca plm_rsh_no_tree_spawn 1 \
-			--bind-to none --mca mpi_yield_when_idle 1 "\$@"
+			--mca plm_rsh_no_tree_spawn 1 --bind-to none --mca mpi_yield_when_idle 1 "\$@"
 	EOS
 	chmod +x lab-mpirun
 }
 
 # mpich: writes ./lab-mpiexec, the same for MPICH's hydra. Hydra itself can hang where several ranks abort at the same
-# moment, which is no fault of collnet: a test of that needs a time limit. A host's ranks must not get the first host's
-# COLLNET_SOCKET. MPICH's own messages use shared memory also between the lab's hosts, because
-# MPI_Finalize() of Debian 12's MPICH 4.0.2 often hangs in UCX over TCP.
+# moment, which is no fault of collnet: a test of that needs a time limit. MPICH's own messages use shared memory also
+# between the lab's hosts, because MPI_Finalize() of Debian 12's MPICH 4.0.2 often hangs in UCX over TCP.
 mpich() {
-	agent
 	hydra=$(command -v mpiexec.hydra || command -v mpiexec.mpich) || skip "no mpiexec of MPICH"
 	cat >lab-mpiexec <<-EOS
 		#!/bin/sh
 		hosts=\$1 ranks=\$2 first=\${1%%[:,]*}
 		shift 2
 		export UCX_TLS=self,sm
-		names=\$(env | sed -n 's/^\([A-Za-z_][A-Za-z_0-9]*\)=.*/\1/p' |
-			grep -vxE 'COLLNET_(SOCKET|JOB|RANK|SIZE)' | paste -sd, -)
-		exec lab-on "\$first" "$hydra" -genvlist "\$names" -launcher rsh \
-			-launcher-exec "$PWD/agent" -hosts "\$hosts" -n "\$ranks" "\$@"
+		exec lab-on "\$first" "$hydra" -hosts "\$hosts" -n "\$ranks" "\$@"
 	EOS
 	chmod +x lab-mpiexec
 }

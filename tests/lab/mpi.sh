@@ -86,7 +86,6 @@ compile alltoall:aapc
 sed -i '0,/{SEND,1,1,1}/s//{SEND,1,2,1}/' alltoall.c
 mpicc -std=c99 -DALLTOALL=routine_alltoall "$here/mpi_check.c" alltoall.c -o check || fail "compile"
 collnet lab shell --topology "$PWD/net" --ip --no-daemons --timeout 60 -- lab-on n0 \
-	env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
 	mpirun --oversubscribe -np 6 "$PWD/check" 1 100 >out 2>&1 </dev/null &&
 	fail "a wrong block is not seen"
 has 'wrong: rank 1, alltoall' out

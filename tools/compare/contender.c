@@ -4,7 +4,8 @@
  *
  * All loops are started by an mpirun, collnet's too, because every cluster with MPI has one that
  * works. Nothing is set that the library does not need to be on the network in question: in a lab,
- * how to enter the hosts and that eth0 is their network; with --interface, that interface.
+ * that eth0 is the hosts' network; with --interface, that interface. How to enter the hosts of a
+ * lab is in the environment of its shell.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,18 +23,6 @@
 #define ARGS	  48
 #define STOP_MS	  5000
 #define INTERRUPT (200 * CN_MS) /* a signal is noticed within this time */
-
-/* What a launcher calls in the place of ssh: options, HOST, COMMAND... */
-static const char agent[] = "#!/bin/sh\n"
-			    "while :; do\n"
-			    "	case $1 in\n"
-			    "	-*) shift ;;\n"
-			    "	*) break ;;\n"
-			    "	esac\n"
-			    "done\n"
-			    "host=$1\n"
-			    "shift\n"
-			    "exec lab-on \"$host\" sh -c \"$*\"\n";
 
 /* ---- command lines -------------------------------------------------------------------- */
 
@@ -107,8 +96,6 @@ static void openmpi(const struct compare *c, const struct contender *t, struct a
 		add_mca(a, "oob_tcp_if_include", interface_of(c));
 	}
 	if (c->in_lab) {
-		snprintf(text, sizeof(text), "%s/agent", c->directory);
-		add_mca(a, "plm_rsh_agent", text);
 		add_mca(a, "plm_rsh_no_tree_spawn", "1");
 		/* the lab has bound its hosts to processors */
 		add(a, "--bind-to");
@@ -128,8 +115,6 @@ static void openmpi(const struct compare *c, const struct contender *t, struct a
 
 static void hydra(const struct compare *c, const struct contender *t, struct args *a)
 {
-	char text[COMPARE_PATH + 16];
-
 	add(a, t->launcher->mpirun);
 	add(a, "-hosts");
 	add_hosts(a, c, false);
@@ -137,17 +122,6 @@ static void hydra(const struct compare *c, const struct contender *t, struct arg
 	add_number(a, c->nhosts * c->o->ranks_per_node);
 	add(a, "-ppn");
 	add_number(a, c->o->ranks_per_node);
-	if (c->in_lab) {
-		add(a, "-launcher");
-		add(a, "rsh");
-		add(a, "-launcher-exec");
-		snprintf(text, sizeof(text), "%s/agent", c->directory);
-		add(a, text);
-		/* without a list all ranks would get the first host's COLLNET_SOCKET */
-		add(a, "-genvlist");
-		add(a, "PATH,LD_LIBRARY_PATH,TMPDIR,UCX_TLS,UCX_NET_DEVICES,FI_TCP_IFACE,"
-		       "COLLNET_MPI_SELECT");
-	}
 	if (cell_on_collnet(t->library)) {
 		add(a, "-genv");
 		add(a, "LD_PRELOAD");
@@ -224,12 +198,9 @@ static void set_environment(const struct compare *c, const struct contender *t)
 	char path[COMPARE_PATH + 32];
 
 	if (c->in_lab) {
-		/* the lab's, for ranks that no launcher numbers */
-		unsetenv("COLLNET_JOB");
+		unsetenv("COLLNET_JOB"); /* the caller's: each launcher names its own */
 		unsetenv("COLLNET_SIZE");
 		unsetenv("COLLNET_RANK");
-		setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-		setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
 		snprintf(path, sizeof(path), "%s/%s", c->directory, t->key);
 		if (mkdir(path, 0700) == 0 || errno == EEXIST) {
 			setenv("TMPDIR", path, 1);
@@ -345,15 +316,8 @@ static bool greet(struct compare *c, struct contender *t)
 
 int compare_start(struct compare *c)
 {
-	char path[COMPARE_PATH + 16];
-	struct cn_err err = { 0 };
 	int rc = TOOL_OK;
 
-	snprintf(path, sizeof(path), "%s/agent", c->directory);
-	if (c->in_lab && lab_write_file(path, 0755, agent, &err) != COLLNET_OK) {
-		tool_complain("%s", err.text);
-		return TOOL_FAILED;
-	}
 	signal(SIGPIPE, SIG_IGN);
 	add_contender(c, CELL_COLLNET, &c->mpi[0], -1);
 	for (size_t i = 0; i < c->nmpi; i++) {

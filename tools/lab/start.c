@@ -22,6 +22,7 @@
 
 #define DAEMON_READY_MS 10000
 #define LOG_TAIL	2048
+#define LAB_RSH		LAB_DIR "/bin/lab-rsh"
 
 /* lab-on HOST COMMAND...: enters the namespaces of a host, with its environment. */
 static const char lab_on[] = "#!/bin/sh\n"
@@ -39,6 +40,20 @@ static const char lab_on[] = "#!/bin/sh\n"
 			     "shift\n"
 			     "exec nsenter --net=/run/netns/\"$host\" --uts=" LAB_DIR
 			     "/uts/\"$host\" -- \"$@\"\n";
+
+/* What a launcher of MPI calls instead of ssh. */
+static const char lab_rsh[] =
+	"#!/bin/sh\n"
+	"# lab-rsh [OPTION...] HOST COMMAND...: like rsh; options are ignored\n"
+	"while :; do\n"
+	"	case $1 in\n"
+	"	-*) shift ;;\n"
+	"	*) break ;;\n"
+	"	esac\n"
+	"done\n"
+	"host=$1\n"
+	"shift\n"
+	"exec lab-on \"$host\" sh -c \"$*\"\n";
 
 /*
  * lab-daemon HOST: starts the daemon of HOST again and returns when it is ready. It waits for a
@@ -183,6 +198,9 @@ int lab_write_scripts(struct lab *lab, struct cn_err *err)
 	if (rc == COLLNET_OK) {
 		rc = lab_write_file(LAB_DIR "/bin/lab-on", 0755, lab_on, err);
 	}
+	if (rc == COLLNET_OK) {
+		rc = lab_write_file(LAB_RSH, 0755, lab_rsh, err);
+	}
 	if (rc == COLLNET_OK && !lab->o->no_daemons) {
 		rc = lab_write_file(LAB_DIR "/bin/lab-daemon", 0755, lab_daemon, err);
 	}
@@ -226,7 +244,6 @@ static void common_environment(const struct lab *lab)
 	if (lab->o->encapsulation != NULL) {
 		setenv("COLLNET_ENCAPSULATION", lab->o->encapsulation, 1);
 	}
-	setenv("COLLNET_JOB", lab->job, 0);
 	if (lab->o->no_daemons) {
 		setenv("COLLNET_MODE", "direct", 1);
 	} else {
@@ -420,6 +437,7 @@ __attribute__((noreturn)) static void become_rank(struct lab *lab, uint32_t r, i
 	common_environment(lab);
 	host_environment(h);
 	lab_bind(h);
+	setenv("COLLNET_JOB", lab->job, 0);
 	set_number("COLLNET_RANK", r);
 	set_number("COLLNET_SIZE", lab->nranks);
 	if (r != 0) {
@@ -479,6 +497,21 @@ int lab_start_rank(struct lab *lab, uint32_t r, int *out, int *errs, struct cn_e
 	return COLLNET_OK;
 }
 
+/* Launchers of MPI start ranks on the lab's hosts without further options. */
+static void launcher_environment(void)
+{
+	setenv("HYDRA_LAUNCHER", "rsh", 1);
+	setenv("HYDRA_LAUNCHER_EXEC", LAB_RSH, 1);
+	/* Ranks inherit from lab-rsh; otherwise all would have the first host's COLLNET_SOCKET. */
+	setenv("HYDRA_ENV", "none", 1);
+	setenv("OMPI_MCA_plm_rsh_agent", LAB_RSH, 1);
+	setenv("PRTE_MCA_plm_ssh_agent", LAB_RSH, 1); /* Open MPI 5 */
+	setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);     /* everyone is root in a lab */
+	setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+	setenv("PRTE_ALLOW_RUN_AS_ROOT", "1", 1);
+	setenv("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+}
+
 int lab_start_shell(struct lab *lab, pid_t *pid, struct cn_err *err)
 {
 	const char *user_shell = getenv("SHELL");
@@ -499,8 +532,9 @@ int lab_start_shell(struct lab *lab, pid_t *pid, struct cn_err *err)
 		}
 		default_signals();
 		common_environment(lab);
-		set_number("COLLNET_SIZE", lab->nranks);
+		launcher_environment();
 		unsetenv("COLLNET_RANK"); /* of a program outside */
+		unsetenv("COLLNET_SIZE");
 		unsetenv("COLLNET_SOCKET");
 		become(lab->o->command != NULL ? lab->o->command : shell);
 	}

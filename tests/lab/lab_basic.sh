@@ -197,6 +197,10 @@ has "output could not be written: Bad file descriptor" err
 COLLNET_RANK=3 COLLNET_SOCKET=/nonexistent/socket COLLNET_ENCAPSULATION= COLLNETD= \
 	collnet lab shell --shape 2 -- sh -c '[ -z "${COLLNET_RANK-}" ] && lab-on h1 collnet status' >out 2>err </dev/null ||
 	{ cat out err; fail "the environment"; }
+# What the lab tells its user to type works also where collnet is called by its path.
+self=$(command -v collnet)
+PATH=/usr/bin:/bin "$self" lab shell --shape 2 -- lab-on h1 collnet status >out 2>err </dev/null ||
+	{ cat out err; fail "collnet is not in the PATH of a lab"; }
 export COLLNET_ENCAPSULATION=foo
 status 2 run --shape 1 -- true
 unset COLLNET_ENCAPSULATION

@@ -251,6 +251,16 @@ static bool is_program(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
+void lab_own_directory(char *dir, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", dir, size - 1);
+
+	dir[n < 0 ? 0 : n] = '\0';
+	if (strrchr(dir, '/') != NULL) {
+		*strrchr(dir, '/') = '\0';
+	}
+}
+
 /* $COLLNETD, else next to this program: built in place, built with libtool, or installed. */
 static int find_daemon(struct lab *lab, struct cn_err *err)
 {
@@ -258,7 +268,6 @@ static int find_daemon(struct lab *lab, struct cn_err *err)
 					      "../../daemon/collnetd", "../sbin/collnetd" };
 	const char *env = cn_env_value(cn_getenv, NULL, "COLLNETD");
 	char dir[4096], path[4200];
-	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
 	size_t i;
 
 	if (env != NULL) {
@@ -267,10 +276,7 @@ static int find_daemon(struct lab *lab, struct cn_err *err)
 		}
 		lab->daemon = realpath(env, NULL);
 	}
-	dir[n < 0 ? 0 : n] = '\0';
-	if (strrchr(dir, '/') != NULL) {
-		*strrchr(dir, '/') = '\0';
-	}
+	lab_own_directory(dir, sizeof(dir));
 	for (i = 0; lab->daemon == NULL && i < sizeof(places) / sizeof(places[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, places[i]);
 		if (is_program(path)) {

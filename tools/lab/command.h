@@ -88,8 +88,9 @@ struct lab_port_count {
 	uint64_t frames, bytes, drops;
 };
 
-/* command.c: the signals that end the lab. */
+/* command.c: the signals that end the lab, and the directory of this program. */
 void lab_signals(const struct lab *lab, sigset_t *set);
+void lab_own_directory(char *dir, size_t size);
 
 /* plan.c: what is to be made. Fills in the options that were not specified. */
 int lab_plan(struct lab *lab, struct lab_options *o, struct cn_err *err);

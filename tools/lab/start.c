@@ -230,7 +230,7 @@ static void set_number(const char *name, uint32_t value)
 static void common_environment(const struct lab *lab)
 {
 	const char *path = getenv("PATH");
-	char *longer = NULL;
+	char own[4096], *longer = NULL;
 
 	setenv("COLLNET_LAB", "1", 1);
 	setenv("COLLNET_LAB_DIR", LAB_DIR, 1);
@@ -249,8 +249,9 @@ static void common_environment(const struct lab *lab)
 	} else {
 		unsetenv("COLLNET_MODE"); /* the caller's; daemons are the default */
 	}
-	if (asprintf(&longer, "%s:/usr/sbin:/sbin:" LAB_DIR "/bin",
-		     path == NULL ? "/usr/local/bin:/usr/bin:/bin" : path) >= 0) {
+	lab_own_directory(own, sizeof(own));
+	if (asprintf(&longer, "%s:/usr/sbin:/sbin:" LAB_DIR "/bin:%s",
+		     path == NULL ? "/usr/local/bin:/usr/bin:/bin" : path, own) >= 0) {
 		setenv("PATH", longer, 1);
 		free(longer);
 	}

@@ -16,6 +16,7 @@
  */
 struct cn_identity {
 	bool keep;
+	bool lacks_group; /* the default one, of those who may use the socket */
 	uid_t uid;
 	gid_t gid;
 	char name[64];

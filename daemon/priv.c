@@ -95,6 +95,7 @@ int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_e
 		if (rc != COLLNET_OK) {
 			return rc;
 		}
+		out->lacks_group = gr == NULL;
 	}
 	if (gr != NULL) {
 		out->gid = gr->gr_gid;

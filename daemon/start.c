@@ -83,6 +83,12 @@ static int start(struct cn_daemon *d, const struct cn_identity *id, struct cn_er
 	if (rc == COLLNET_OK) {
 		rc = tell_ready(d, err);
 	}
+	if (rc == COLLNET_OK && id->lacks_group && (d->config.socket_mode & 02) == 0) {
+		cn_log(COLLNET_LOG_WARNING,
+		       "there is no group collnet, so users have no permission to use the socket: "
+		       "create it with 'groupadd -r collnet' and restart collnetd, or choose another "
+		       "with --group");
+	}
 	return rc;
 }
 

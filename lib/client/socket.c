@@ -6,10 +6,12 @@
 #include "client/daemon.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -320,6 +322,27 @@ static int connect_until(int fd, const struct sockaddr_un *sun, cn_time until)
 	return errno;
 }
 
+static int refused(const char *path, struct cn_err *err)
+{
+	struct group gr, *found = NULL;
+	char text[4096], number[16];
+	struct stat st;
+
+	if (stat(path, &st) != 0) {
+		return cn_fail(err, COLLNET_EPERM,
+			       "no permission to use collnetd's socket %s: its directory is not "
+			       "accessible",
+			       path);
+	}
+	snprintf(number, sizeof(number), "%lu", (unsigned long)st.st_gid);
+	(void)getgrgid_r(st.st_gid, &gr, text, sizeof(text), &found);
+	return cn_fail(
+		err, COLLNET_EPERM,
+		"no permission to use collnetd's socket %s: join its group, %s, or see group "
+		"and socket-mode in collnetd.conf(5)",
+		path, found != NULL ? gr.gr_name : number);
+}
+
 static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err *err)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -343,10 +366,7 @@ static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err 
 		return COLLNET_OK;
 	}
 	if (e == EACCES || e == EPERM) {
-		return cn_fail(err, COLLNET_EPERM,
-			       "no permission to use collnetd's socket %s: join the group that "
-			       "it belongs to, or see socket-mode in collnetd.conf(5)",
-			       path);
+		return refused(path, err);
 	}
 	if (e == EAGAIN) {
 		return cn_fail(err, COLLNET_EDAEMON, "collnetd at %s does not respond", path);

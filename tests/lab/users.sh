@@ -56,7 +56,9 @@ lab "who may" '
 	if as 65001 collnet status >status 2>&1; then echo "not in the group, and served"; exit 3; fi
 	collnet status >/dev/null || exit 4 # root may
 	grep Seccomp: /proc/$(cat pid)/status >filter'
-has "no permission to use collnetd.s socket .*: join the group" status
+group=$(getent group collnet || getent group "$(id -g nobody)")
+has "no permission to use collnetd.s socket .*: join its group, ${group%%:*}, or see group and socket-mode" status
+[ "${group%%:*}" = collnet ] || has "there is no group collnet, so users.*groupadd -r collnet" d.log
 has "2$" filter
 echo "ok: the socket is for its group, and the daemon's system calls are filtered"
 

@@ -54,6 +54,15 @@ chmod +x "$t/bin/cc"
 builds 6 "another compiler" --enable-werror
 builds 6 "nothing changed" --enable-werror
 
+# A compiler with arguments is there. What is missing is installed by an apt-get that does nothing.
+mkdir "$t/apt"
+for command in apt-get sudo; do
+	printf '#!/bin/sh\nexit 1\n' >"$t/apt/$command"
+	chmod +x "$t/apt/$command"
+done
+! PATH=$t/apt:$PATH CC=cc sh tools/deps build >"$t/out" 2>&1 ||
+	PATH=$t/apt:$PATH CC='env cc' sh tools/deps build >"$t/out" 2>&1 || fail "CC with arguments"
+
 # A path that cannot be. Nothing is installed: an apt-get that was called would be seen.
 for name in 'with space' "quo'te" 'dol$lar'; do
 	clone "$t/$name"

@@ -28,8 +28,8 @@ int main()
 }
 END
 set -e
-for standard in c++11 c++17; do
-	"$cxx" -std=$standard -Wall -Wextra -pedantic -Werror -I"$PREFIX/include" "$t/version.cc" \
+for standard in c++98 c++11 c++17; do
+	"$cxx" -std=$standard -Wall -Wextra -pedantic-errors -Werror -I"$PREFIX/include" "$t/version.cc" \
 		-o "$t/version" -L"$PREFIX/lib" -lcollnet -Wl,-rpath,"$PREFIX/lib"
 	"$t/version"
 done

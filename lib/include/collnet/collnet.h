@@ -50,22 +50,22 @@ extern "C" {
 enum collnet_status {
 	COLLNET_OK = 0,
 	COLLNET_INPROGRESS = 1,
-	COLLNET_EINVAL = -1,	    /**< an argument is invalid */
-	COLLNET_ENOMEM = -2,	    /**< there is not enough memory */
-	COLLNET_ETIMEOUT = -3,	    /**< the deadline passed */
-	COLLNET_EPEER = -4,	    /**< a node stopped answering or restarted */
-	COLLNET_ERANK = -5,	    /**< a rank left the team or died */
-	COLLNET_EMISMATCH = -6,	    /**< operations or sizes differ between ranks */
-	COLLNET_EPERM = -7,	    /**< permission denied */
-	COLLNET_EIFACE = -8,	    /**< there is no such interface, or it cannot be used */
-	COLLNET_EDAEMON = -9,	    /**< the daemon is not running, or has terminated */
-	COLLNET_ELIMIT = -10,	    /**< a documented limit has been reached */
-	COLLNET_EPROTO = -11,	    /**< the other side violated the protocol */
-	COLLNET_ETRUNC = -12,	    /**< the message is longer than the buffer */
-	COLLNET_ENOENT = -13,	    /**< there is no such node or endpoint */
-	COLLNET_ESYSTEM = -14,	    /**< the operating system reported an error */
-	COLLNET_ETOPO = -15,	    /**< the topology or configuration file has an error */
-	COLLNET_EUNSUPPORTED = -16, /**< not supported in this mode or build */
+	COLLNET_EINVAL = -1,	   /**< an argument is invalid */
+	COLLNET_ENOMEM = -2,	   /**< there is not enough memory */
+	COLLNET_ETIMEOUT = -3,	   /**< the deadline passed */
+	COLLNET_EPEER = -4,	   /**< a node stopped answering or restarted */
+	COLLNET_ERANK = -5,	   /**< a rank left the team or died */
+	COLLNET_EMISMATCH = -6,	   /**< operations or sizes differ between ranks */
+	COLLNET_EPERM = -7,	   /**< permission denied */
+	COLLNET_EIFACE = -8,	   /**< there is no such interface, or it cannot be used */
+	COLLNET_EDAEMON = -9,	   /**< the daemon is not running, or has terminated */
+	COLLNET_ELIMIT = -10,	   /**< a documented limit has been reached */
+	COLLNET_EPROTO = -11,	   /**< the other side violated the protocol */
+	COLLNET_ETRUNC = -12,	   /**< the message is longer than the buffer */
+	COLLNET_ENOENT = -13,	   /**< there is no such node or endpoint */
+	COLLNET_ESYSTEM = -14,	   /**< the operating system reported an error */
+	COLLNET_ETOPO = -15,	   /**< the topology or configuration file has an error */
+	COLLNET_EUNSUPPORTED = -16 /**< not supported in this mode or build */
 };
 
 typedef struct collnet collnet_t;
@@ -93,7 +93,7 @@ enum collnet_log_level {
 	COLLNET_LOG_ERROR = 0,
 	COLLNET_LOG_WARNING = 1,
 	COLLNET_LOG_INFO = 2,
-	COLLNET_LOG_DEBUG = 3,
+	COLLNET_LOG_DEBUG = 3
 };
 
 /**
@@ -110,7 +110,7 @@ void collnet_set_log(collnet_log_fn fn, void *arg);
 enum collnet_mode {
 	COLLNET_MODE_AUTO = 0,	 /**< COLLNET_MODE in the environment, or daemon mode */
 	COLLNET_MODE_DAEMON = 1, /**< through collnetd */
-	COLLNET_MODE_DIRECT = 2, /**< the transport runs in this process */
+	COLLNET_MODE_DIRECT = 2	 /**< the transport runs in this process */
 };
 
 /** No deadline. When a peer, its node or this node's daemon dies, the call still fails. */
@@ -349,7 +349,7 @@ enum collnet_type {
 	COLLNET_FLOAT64_INT32 = 14,
 	COLLNET_INT16_INT32 = 15,
 	COLLNET_INT32_INT32 = 16,
-	COLLNET_INT64_INT32 = 17,
+	COLLNET_INT64_INT32 = 17
 };
 
 /** Operations of reductions. */
@@ -366,7 +366,7 @@ enum collnet_op {
 	COLLNET_BXOR = 10,
 	COLLNET_MINLOC = 11, /**< the least value, and the lowest index that has it; pairs */
 	COLLNET_MAXLOC = 12,
-	COLLNET_USER = 13, /**< user_op of the options; the type is ignored */
+	COLLNET_USER = 13 /**< user_op of the options; the type is ignored */
 };
 
 /** Bytes of an element; 0: there is no such type. */

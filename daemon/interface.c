@@ -90,11 +90,11 @@ static void log_change(struct cn_daemon *d, enum collnet_log_level level, const 
 	cn_log(level, "%s", text);
 }
 
-static void log_wait(struct cn_daemon *d)
+static void log_wait(struct cn_daemon *d, const char *for_what)
 {
 	char text[CN_ERR_TEXT];
 
-	snprintf(text, sizeof(text), "%.220s: waiting for it", d->iface.text);
+	snprintf(text, sizeof(text), "%.220s: waiting for it", for_what);
 	log_change(d, COLLNET_LOG_WARNING, text);
 }
 
@@ -112,8 +112,14 @@ static void log_carrier(struct cn_daemon *d)
 
 void cn_iface_log_start(struct cn_daemon *d)
 {
-	if (d->iface.down) {
-		log_wait(d);
+	struct cn_interface now;
+	struct cn_err err;
+
+	if (d->iface.down && cn_interface_find(d->iface.name, &now, NULL) == 0 &&
+	    cn_interface_choose(d->iface.name, true, &now, &err) == COLLNET_EIFACE) {
+		log_wait(d, err.text); /* the name may be wrong: it has those that there are */
+	} else if (d->iface.down) {
+		log_wait(d, d->iface.text);
 	} else if (d->iface.no_carrier) {
 		log_carrier(d);
 	}
@@ -143,7 +149,7 @@ static void wait_because(struct cn_daemon *d, const char *why)
 		snprintf(f->text, sizeof(f->text), "%s", why);
 	}
 	if (news && d->epoll_fd >= 0) { /* else it starts, and may fail for another reason */
-		log_wait(d);
+		log_wait(d, f->text);
 	}
 }
 

@@ -95,6 +95,7 @@ lab "not there at the start" 1 '
 	kill -TERM $!
 	wait $!'
 has "no interface later on node" error.later
+has "no such interface 'later' (available: lo, .*eth0.*): waiting for it" later.log
 echo "ok: $what: $(cat error.later)"
 
 # For what happens to the interface of h1 in a lab of three hosts, among the switches: a rank of the

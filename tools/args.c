@@ -228,9 +228,11 @@ int tool_parse_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out, 
 int tool_parse_rate(const char *text, uint64_t *out, struct cn_err *err)
 {
 	if (!cn_parse_rate(text, out) || *out < CN_RATE_MIN || *out > CN_RATE_MAX) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "'%.40s' is not a rate from 1kbit to 100tbit; write 20mbit, 1gbit",
-			       text);
+		return cn_fail(
+			err, COLLNET_EINVAL,
+			"'%.40s' is not a rate with a unit, from 1kbit to 100tbit: write 20mbit "
+			"or 1gbit",
+			text);
 	}
 	return COLLNET_OK;
 }

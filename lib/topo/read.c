@@ -170,11 +170,10 @@ static int take_link(struct cn_build *b, const struct statement *s, struct cn_er
 	}
 	if (strcmp(s->word[4], "none") != 0 &&
 	    (!cn_parse_rate(s->word[4], &rate) || rate < CN_RATE_MIN || rate > CN_RATE_MAX)) {
-		return cn_build_fail(
-			b, b->line, err,
-			"expected 'rate RATE' with bits a second, like 20mbit, from 1kbit to "
-			"100tbit, or none, found '%s'",
-			s->word[4]);
+		return cn_build_fail(b, b->line, err,
+				     "expected 'rate RATE' with a unit, like 20mbit, from 1kbit to "
+				     "100tbit, or none, found '%s'",
+				     s->word[4]);
 	}
 	if (s->n > at && strcmp(s->word[at], "buffer") == 0) {
 		if (s->n < at + 2 ||

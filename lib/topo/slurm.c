@@ -256,8 +256,8 @@ static uint64_t speed_of(const struct line *l)
 {
 	uint64_t rate;
 
-	if (l->speed == NULL || l->speed[strspn(l->speed, "0123456789.")] == '\0' ||
-	    !cn_parse_rate(l->speed, &rate) || rate < CN_RATE_MIN || rate > CN_RATE_MAX) {
+	if (l->speed == NULL || !cn_parse_rate(l->speed, &rate) || rate < CN_RATE_MIN ||
+	    rate > CN_RATE_MAX) {
 		return 0;
 	}
 	return rate;

@@ -85,8 +85,8 @@ static uint64_t rate_unit(const char *text)
 		const char *name;
 		uint64_t factor;
 	} units[] = {
-		{ "", 1 },	     { "bit", 1 },	     { "kbit", 1000 },
-		{ "mbit", 1000000 }, { "gbit", 1000000000 }, { "tbit", 1000000000000 },
+		{ "bit", 1 },		{ "kbit", 1000 },	   { "mbit", 1000000 },
+		{ "gbit", 1000000000 }, { "tbit", 1000000000000 },
 	};
 	size_t i;
 

@@ -91,7 +91,7 @@ static inline uint32_t cn_below(uint64_t *state, uint32_t n)
 /* Rates of links, bit/s: below, a unit was forgotten; beyond, sums of channels could overflow. */
 #define CN_RATE_MIN 1000u
 #define CN_RATE_MAX 100000000000000u
-/* "20mbit", "1gbit", "9600" (bit/s) -> bit/s. False: not a rate, or zero. */
+/* "20mbit", "1gbit", "9600bit" -> bit/s. False: not a rate with a unit, or zero. */
 bool cn_parse_rate(const char *text, uint64_t *bits_per_second);
 /* "64k", "1m", "512" -> bytes (k, m, g are powers of 1024). False: not a size. */
 bool cn_parse_size(const char *text, uint64_t *bytes);

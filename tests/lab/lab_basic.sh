@@ -204,6 +204,8 @@ PATH=/usr/bin:/bin "$self" lab shell --shape 2 -- lab-on h1 collnet status >out 
 export COLLNET_ENCAPSULATION=foo
 status 2 run --shape 1 -- true
 unset COLLNET_ENCAPSULATION
-status 2 run --shape 1 --rate 1 -- true
-has "from 1kbit" err
+for rate in 1bit 1000; do
+	status 2 run --shape 1 --rate $rate -- true
+	has "'$rate' is not a rate with a unit, from 1kbit" err
+done
 echo "ok: the environment"

@@ -225,7 +225,7 @@ static void draw__an_8x4_with_its_ring(void **state)
 
 static void draw__words_and_what_cannot_be_drawn(void **state)
 {
-	struct cn_topo *t = topo_text("switch s\nswitch u\nhost a\nhost b\nlink a s rate 1500\n"
+	struct cn_topo *t = topo_text("switch s\nswitch u\nhost a\nhost b\nlink a s rate 1500bit\n"
 				      "link b s rate none\nlink u s rate 40gbit channels 2\n"
 				      "link s u rate none channels 3\n");
 	const struct cn_drawn m[] = {

@@ -138,8 +138,8 @@ static void parse__errors_name_the_line(void **state)
 		{ "switch s\nhost a\nlink s a", "net:3: expected 'rate RATE'" },
 		{ "switch s\nhost a\nlink s a rate", "net:3: expected 'rate RATE'" },
 		{ "switch s\nhost a\nlink s a rate 0", "net:3: expected 'rate RATE'" },
-		{ "switch s\nhost a\nlink s a rate 20",
-		  "net:3: expected 'rate RATE' with bits a second, like 20mbit, from 1kbit to 100tbit" },
+		{ "switch s\nhost a\nlink s a rate 1000000",
+		  "net:3: expected 'rate RATE' with a unit, like 20mbit, from 1kbit to 100tbit" },
 		{ "switch s\nhost a\nlink s a rate 101tbit", "net:3: expected 'rate RATE'" },
 		{ "switch s\nhost a\nlink s a speed 1mbit", "net:3: expected 'rate RATE'" },
 		{ "switch s\nhost a\nlink s a rate 1mbit buffer",
@@ -293,7 +293,7 @@ static void write__reads_back_the_same(void **state)
 	static const char *const texts[] = {
 		GOOD,
 		"host only mac aa:bb:cc:dd:ee:ff",
-		"switch s\nhost a\nlink s a rate 12345\n",
+		"switch s\nhost a\nlink s a rate 12345bit\n",
 		"switch s input-buffered\nswitch t\nhost a\nlink s a rate none channels 2\n"
 		"link s t rate 1gbit buffer 9 channels 65536\nlink t s rate 1kbit\n",
 	};

@@ -41,7 +41,7 @@ static void parse_rate__units(void **state)
 		const char *text;
 		uint64_t rate;
 	} good[] = {
-		{ "9600", 9600 },	    { "1bit", 1 },	    { "64kbit", 64000 },
+		{ "9600bit", 9600 },	    { "1bit", 1 },	    { "64kbit", 64000 },
 		{ "20mbit", 20000000 },	    { "20Mbit", 20000000 }, { "1gbit", 1000000000 },
 		{ "2.5gbit", 2500000000 },  { "0.5mbit", 500000 },  { "1.000000000mbit", 1000000 },
 		{ "1tbit", 1000000000000 },
@@ -62,6 +62,7 @@ static void parse_rate__refuses(void **state)
 	static const char *const bad[] = {
 		"",
 		"0",
+		"9600",
 		"0mbit",
 		"mbit",
 		"20 mbit",

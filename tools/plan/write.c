@@ -29,7 +29,7 @@ static void write_rate(uint64_t rate, FILE *f)
 			return;
 		}
 	}
-	fprintf(f, "%" PRIu64, rate);
+	fprintf(f, "%" PRIu64 "bit", rate);
 }
 
 int cn_topo_write(const struct cn_topo *t, FILE *f)

@@ -63,7 +63,7 @@ int topo_random(const struct topo_options *o)
 		       " --switches %" PRIu32 " --degree %.9g --seed %" PRIu64,
 		       r.hosts, r.switches, r.degree, r.seed);
 		if (r.rate != 0) {
-			printf(" --rate %" PRIu64, r.rate);
+			printf(" --rate %" PRIu64 "bit", r.rate);
 		}
 		if (r.buffer != 0) {
 			printf(" --buffer %" PRIu32, r.buffer);

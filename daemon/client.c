@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/sockios.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -128,9 +129,11 @@ static void welcome(struct cn_client *c, const struct cn_msg_hello *hello)
 	memcpy(m.node, c->daemon->runtime.node, sizeof(m.node));
 	if (hello->version != CN_MSG_VERSION) {
 		m.status = COLLNET_EPROTO;
-		strncpy(m.text,
-			"libcollnet and collnetd have different versions: update one of them",
-			sizeof(m.text) - 1);
+		snprintf(
+			m.text, sizeof(m.text),
+			"libcollnet speaks version %u of the daemon's protocol, collnetd %s version %u: "
+			"install both from one release, and restart collnetd",
+			hello->version, collnet_version(), CN_MSG_VERSION);
 	} else {
 		m.peer_timeout_ms = c->daemon->config.peer_timeout_ms;
 	}

@@ -31,7 +31,7 @@ const char *collnet_strerror(int status)
 		[-COLLNET_EIFACE] = "there is no such interface, or it cannot be used",
 		[-COLLNET_EDAEMON] = "the daemon is not running, or has terminated",
 		[-COLLNET_ELIMIT] = "a documented limit has been reached",
-		[-COLLNET_EPROTO] = "the other side violated the protocol",
+		[-COLLNET_EPROTO] = "the versions differ, or the protocol was violated",
 		[-COLLNET_ETRUNC] = "the message is longer than the buffer",
 		[-COLLNET_ENOENT] = "there is no such node or endpoint",
 		[-COLLNET_ESYSTEM] = "the operating system reported an error",

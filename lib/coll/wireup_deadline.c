@@ -87,7 +87,9 @@ void cn_wireup_timeout(struct cn_team *t, cn_time now)
 			"job %s: %u of %u ranks missing at the deadline: %s%s%s; start them%s, or "
 			"see whether collnet status shows their nodes",
 			t->job, n, t->ranks, missing, other, cluster,
-			has_bystander(t) ? ", with the same user ID or COLLNET_SECRET" : "");
+			has_bystander(t)
+				? ", with the same COLLNET_JOB and user ID (or COLLNET_SECRET)"
+				: "");
 		return;
 	}
 	n = list_missing(t, t->wireup.present, missing, sizeof(missing));

@@ -146,10 +146,11 @@ bool cn_link_is_new_refusal(struct cn_link *l, int e)
 int cn_link_refused(const char *interface, const char *what, int e, struct cn_err *err)
 {
 	if (e == EPERM || e == EACCES) {
-		return cn_fail(err, COLLNET_EPERM,
-			       "no permission for raw sockets on %s: needs CAP_NET_RAW (run as "
-			       "root, or setcap cap_net_raw+ep), or use collnetd",
-			       interface);
+		return cn_fail(
+			err, COLLNET_EPERM,
+			"no permission for raw sockets on %s: run as root or with CAP_NET_RAW "
+			"(setcap cap_net_raw+ep); without it, programs use collnetd",
+			interface);
 	}
 	return cn_fail(err, e == ENODEV || e == ENXIO ? COLLNET_EIFACE : COLLNET_ESYSTEM,
 		       "interface %s: %s: %s", interface, what, cn_strerror(e));

@@ -19,7 +19,7 @@ status() {
 }
 
 # Every rank once, node by node, each with its host.
-status 0 run --shape 2x2 --ranks-per-node 2 --no-daemons -- \
+status 0 run --shape 2x2 --ranks-per-node 2 -- \
 	sh -c 'echo "$COLLNET_RANK/$COLLNET_SIZE $COLLNET_NODE $COLLNET_LAB $COLLNET_INTERFACE"'
 sort out >sorted
 cat >expected <<EOF
@@ -162,6 +162,7 @@ run --shape 2 --mtu 575 -- true
 run --shape 2 --timeout 0 -- true
 run --shape 2 --loss 100% -- true
 run --shape 2 --ranks-per-node 0 -- true
+run --shape 2 --ranks-per-node 2 --no-daemons -- true
 run --shape 2 --encapsulation foo -- true
 run --shape 2000 -- true
 run --nonsense

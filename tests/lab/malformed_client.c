@@ -122,9 +122,15 @@ static void another_version(void)
 		.magic = CN_MSG_MAGIC,
 		.version = CN_MSG_VERSION + 1,
 	};
+	struct cn_msg_welcome w;
+	char text[64];
 	int fd = dial();
 
 	say(fd, &h, sizeof(h));
+	snprintf(text, sizeof(text), "libcollnet speaks version %u ", h.version);
+	if (recv(fd, &w, sizeof(w), 0) != (ssize_t)sizeof(w) || strstr(w.text, text) == NULL) {
+		die("another version is not named");
+	}
 	must_close(fd, "another version is suffered");
 }
 

@@ -11,6 +11,11 @@ schedule() {
 schedule 0 --help
 has '^usage: collnet schedule'
 
+for emit in json text dot; do
+	"$collnet" schedule alltoall --shape 4 --emit $emit >/dev/full 2>"$t/err"
+	has 'could not be written: No space left' err
+done
+
 # ---- every operation, every way ------------------------------------------------------------
 for op in alltoall allgather barrier bcast scatter gather allreduce reduce reduce_scatter scan exscan; do
 	schedule 0 $op --shape 3x2

@@ -37,8 +37,9 @@ static void engine__rank_is_missing(void **state)
 		}
 	}
 	/* Host 2 is alive, and has no rank. */
-	assert_non_null(strstr(w->rank[0].joined.text, "; start them, with the same user ID or "
-						       "COLLNET_SECRET, or see whether"));
+	assert_non_null(strstr(w->rank[0].joined.text,
+			       "; start them, with the same COLLNET_JOB and "
+			       "user ID (or COLLNET_SECRET), or see whether"));
 	engine_leave_all(w);
 	engine_run(w, 100 * CN_MS);
 	/* Every host has a rank; one has heard another cluster. */
@@ -77,7 +78,7 @@ static void engine__deadline_at_once(void **state)
 	wireup->nadvertised = 0;
 	cn_engine_expire(w->engines[0], w->now);
 	assert_int_equal(w->rank[0].joined.status, COLLNET_ETIMEOUT);
-	assert_non_null(strstr(w->rank[0].joined.text, "with the same user ID"));
+	assert_non_null(strstr(w->rank[0].joined.text, "with the same COLLNET_JOB"));
 	engine_leave_all(w);
 	engine_fixture_free(w);
 }

@@ -86,8 +86,8 @@ static void open__refusals_say_what_to_do(void **state)
 
 	(void)state;
 	assert_refused(NULL, COLLNET_EIFACE,
-		       "several Ethernet interfaces (b0, a0): name one with "
-		       "-i or COLLNET_INTERFACE");
+		       "several Ethernet interfaces (b0, a0): specify one with "
+		       "--interface or COLLNET_INTERFACE");
 	assert_refused("foo", COLLNET_EIFACE, "no such interface 'foo' (available: lo, b0, a0)");
 	assert_refused("lo", COLLNET_EIFACE, "interface lo is not Ethernet");
 	assert_true(run_command("ip link set a0 mtu 575"));
@@ -138,9 +138,9 @@ static void open__no_permission(void **state)
 		if (cn_link_open(&c, &l, &err) != COLLNET_EPERM) {
 			_exit(1);
 		}
-		_exit(strcmp(err.text, "no permission for raw sockets on a0: needs CAP_NET_RAW "
-				       "(run as root, or setcap cap_net_raw+ep), or use "
-				       "collnetd") == 0
+		_exit(strcmp(err.text, "no permission for raw sockets on a0: run as root or with "
+				       "CAP_NET_RAW (setcap cap_net_raw+ep); without it, programs "
+				       "use collnetd") == 0
 			      ? 0
 			      : 2);
 	}

@@ -206,6 +206,10 @@ static int check_options(const struct lab_options *o)
 	if (s->buffer > BUFFER_MAX || s->uplink_buffer > BUFFER_MAX) {
 		return tool_usage("the lab's ports have buffers up to %u frames", BUFFER_MAX);
 	}
+	if (!o->shell && o->no_daemons && o->ranks_per_node > 1) {
+		return tool_usage("without daemons, a host has one rank: drop --no-daemons or "
+				  "--ranks-per-node");
+	}
 	if (!o->shell && o->command == NULL) {
 		return tool_usage("no command given; write it after --: collnet lab run ... -- "
 				  "COMMAND");

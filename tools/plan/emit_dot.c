@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The messages of one phase of a schedule, drawn on the network. */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/plan/emit.h"
 #include "tools/plan/draw.h"
@@ -54,5 +56,7 @@ int emit_dot(const struct emit *e, uint32_t phase, bool alike, FILE *f, struct c
 	}
 	rc = cn_topo_draw(t->topo, m, n, title, f);
 	free(m);
-	return rc == COLLNET_OK ? rc : cn_fail(err, rc, "the drawing could not be written");
+	return rc == COLLNET_OK
+		       ? rc
+		       : cn_fail(err, rc, "the drawing could not be written: %s", strerror(errno));
 }

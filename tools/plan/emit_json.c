@@ -3,6 +3,9 @@
  * A schedule as one JSON object: the head, and for every node the list of its actions, as they are
  * in sched.h.
  */
+#include <errno.h>
+#include <string.h>
+
 #include "tools/plan/emit.h"
 
 static void put_span(struct json *j, const char *key, const struct cn_span *s)
@@ -98,7 +101,8 @@ int emit_json(const struct emit *e, FILE *f, struct cn_err *err)
 	json_array_end(&j);
 	json_object_end(&j);
 	if (!json_end(&j)) {
-		return cn_fail(err, COLLNET_ESYSTEM, "the schedule could not be written");
+		return cn_fail(err, COLLNET_ESYSTEM, "the schedule could not be written: %s",
+			       strerror(errno));
 	}
 	return COLLNET_OK;
 }

@@ -8,8 +8,10 @@
  * `after` is a wait, which holds back the sender's later messages too; `needs` and `streams` are
  * the dependency of this message; `as` names it for others.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/plan/emit.h"
 
@@ -249,7 +251,8 @@ int emit_text(const struct emit *e, FILE *f, struct cn_err *err)
 	emit_order_free(&t.order);
 	free(t.labels);
 	if (rc == COLLNET_OK && (fflush(f) != 0 || ferror(f))) {
-		rc = cn_fail(err, COLLNET_ESYSTEM, "the schedule could not be written");
+		rc = cn_fail(err, COLLNET_ESYSTEM, "the schedule could not be written: %s",
+			     strerror(errno));
 	}
 	return rc;
 }

@@ -60,7 +60,7 @@ enum collnet_status {
 	COLLNET_EIFACE = -8,	   /**< there is no such interface, or it cannot be used */
 	COLLNET_EDAEMON = -9,	   /**< the daemon is not running, or has terminated */
 	COLLNET_ELIMIT = -10,	   /**< a documented limit has been reached */
-	COLLNET_EPROTO = -11,	   /**< the other side violated the protocol */
+	COLLNET_EPROTO = -11,	   /**< the versions differ, or the protocol was violated */
 	COLLNET_ETRUNC = -12,	   /**< the message is longer than the buffer */
 	COLLNET_ENOENT = -13,	   /**< there is no such node or endpoint */
 	COLLNET_ESYSTEM = -14,	   /**< the operating system reported an error */

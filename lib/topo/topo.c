@@ -91,8 +91,9 @@ static int parse_shape(const char *shape, uint32_t *a, uint32_t *b, struct cn_er
 	if (!cn_parse_uint(first, 1, CN_TOPO_VERTICES_MAX, &hosts) ||
 	    (x != NULL && !cn_parse_uint(x + 1, 1, CN_TOPO_VERTICES_MAX, &switches))) {
 		return cn_fail(err, COLLNET_ETOPO,
-			       "shape '%.40s': expected HOSTS or HOSTSxSWITCHES, like 16 or 8x2",
-			       shape);
+			       "shape '%.40s': expected HOSTS or HOSTSxSWITCHES, like 16 or 8x2, "
+			       "with at most %u hosts and switches",
+			       shape, CN_TOPO_VERTICES_MAX);
 	}
 	if (hosts * switches + switches + 1 > CN_TOPO_VERTICES_MAX) {
 		return cn_fail(err, COLLNET_ETOPO,

@@ -184,6 +184,15 @@ sim 0 allgather --shape 3x2 --sizes 1k,2k --algorithm all
 sim 0 bcast --shape 4 --sizes 1 --delay 100ms
 has ', <1 % of the best time that these links allow'
 
+# ---- the network ----------------------------------------------------------------------------
+printf '%s\n' "switch s" "host a" "host b" "link a s rate 1gbit" "link b s rate 1gbit" >"$t/two"
+sim 0 alltoall --topology "$t/two" --sizes 16k
+cp "$t/out" "$t/of-file"
+sim 0 alltoall --topology - --sizes 16k <"$t/two"
+cmp -s "$t/out" "$t/of-file" || fail "a topology from standard input"
+sim 2 alltoall --shape 400000
+has 'with at most 200000 hosts' err
+
 # ---- channels without number ----------------------------------------------------------------
 printf '%s\n' "switch s" "switch t" "host a" "host b" "link a s rate 1gbit" "link b t rate 1gbit" \
 	"link s t rate 10kbit buffer 65536 channels 65536" >"$t/wide"

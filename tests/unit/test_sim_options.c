@@ -28,7 +28,7 @@ static void parse__network(void **state)
 	assert_int_equal(parse(&o,
 			       "sim alltoall --shape 8x4 --switch input --cut-through --buffer 7 "
 			       "--uplink-buffer 0 --rate 100mbit --uplink 1gbit --latency 1us "
-			       "--delay 2.5us --alpha 50"),
+			       "--delay 2.5us --root-switch dynamic --alpha 50"),
 			 TOOL_OK);
 	assert_int_equal(o.measure.op, MEASURE_ALLTOALL);
 	assert_string_equal(o.shape, "8x4");
@@ -162,7 +162,8 @@ static void parse__refused(void **state)
 		"sim alltoall --shape 4 --root-switch input:20",
 		"sim alltoall --shape 4 --root-switch shared:0",
 		"sim alltoall --shape 4 --root-switch shared:",
-		"sim alltoall --shape 4 --alpha 0",
+		"sim alltoall --shape 4 --switch dynamic --alpha 0",
+		"sim alltoall --shape 4 --switch shared --alpha 50",
 		"sim alltoall --shape 4 --rate fast",
 		"sim alltoall --shape 4 --rate 0",
 		"sim alltoall --shape 4 --buffer -1",

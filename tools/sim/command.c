@@ -12,6 +12,7 @@
 #include "tools/papers/papers.h"
 #include "tools/sim/parse.h"
 #include "tools/sim/trace.h"
+#include "tools/topo/command.h"
 
 #define RATE_DEFAULT  1000000000u
 #define UPLINK_FACTOR 10u
@@ -68,7 +69,9 @@ static int make_topology(const struct sim_options *o, struct cn_topo **out, stru
 	if (o->shape != NULL) {
 		rc = cn_topo_shape(o->shape, rate, o->buffer, uplink, o->uplink_buffer, out, err);
 	} else {
-		rc = cn_topo_read(o->topology, out, err);
+		const struct topo_options file = { .file = o->topology };
+
+		rc = topo_open(&file, out, err);
 		if (rc == COLLNET_OK) {
 			fill_in(o, *out, rate, uplink);
 		}

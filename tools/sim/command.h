@@ -17,7 +17,7 @@ struct sim_options {
 	const char *shape, *topology;
 	uint64_t rate, uplink; /* 0: not specified */
 	uint32_t buffer, uplink_buffer;
-	bool buffer_set, uplink_buffer_set;
+	bool buffer_set, uplink_buffer_set, alpha_set;
 	struct cn_sim_config cluster; /* without topology: kind, times, seed */
 	struct cn_sim_faults faults;
 	const char *fault_texts[SIM_FAULTS_MAX];

@@ -29,8 +29,8 @@ static const char help_text[] =
 	"\n"
 	"Network:\n"
 	"  --shape A or AxB      A hosts on one switch, or on each of B switches under a root switch\n"
-	"  --topology FILE       a topology file; the next four options apply to links whose rate or\n"
-	"                        buffer it does not specify\n"
+	"  --topology FILE       a topology file (- is standard input); the next four options apply to\n"
+	"                        links whose rate or buffer it does not specify\n"
 	"  --rate RATE           rate of hosts' links (1gbit)\n"
 	"  --uplink RATE         rate of links between switches (ten times --rate)\n"
 	"  --buffer FRAMES       buffer of a port to a host (with --shape: 43); 0: unlimited\n"
@@ -248,6 +248,7 @@ static int take_network(struct sim_options *o, int opt, char *arg, struct cn_err
 	case OPT_ROOT_SWITCH:
 		return take_root(arg, &o->cluster.root, err);
 	case OPT_ALPHA:
+		o->alpha_set = true;
 		return tool_parse_u32(arg, 1, 1000000, &o->cluster.alpha_pct, err);
 	case OPT_NO_TOPOLOGY:
 		o->cluster.topology_unaware = true;
@@ -396,6 +397,10 @@ static int check_options(const struct sim_options *o)
 	if (o->cluster.buckets && o->cluster.cut_through) {
 		return tool_usage(
 			"--lab and --cut-through exclude each other: token buckets pass whole frames");
+	}
+	if (o->alpha_set && o->cluster.kind != CN_SIM_DYNAMIC &&
+	    o->cluster.root.kind != CN_SIM_DYNAMIC) {
+		return tool_usage("--alpha requires --switch dynamic or --root-switch dynamic");
 	}
 	if (o->quick || o->output != NULL) {
 		return tool_usage("--quick and --output require --experiment");

@@ -33,6 +33,10 @@ for f in include/collnet/collnet.h lib/libcollnet.so lib/libcollnet.a lib/pkgcon
 		}
 	done
 done
+if [ -e "$t/other/share/doc/collnet/HACKING.md" ]; then
+	echo "make install installs HACKING.md, which users do not need"
+	exit 1
+fi
 if grep -rl "$PREFIX" "$t/other"; then
 	echo "make install prefix=... installs files with the configured prefix"
 	exit 1

@@ -142,6 +142,8 @@ COLLNET_SIZE=3 status 0 shell --shape 2 --no-daemons -- sh -c '
 has "^size none, job none$" out
 has "^node h1$" out
 has "^a  b$" out
+SHELL=/bin/true status 0 shell --shape 2 --no-daemons --ip
+has "lab-on HOST mpirun" out
 
 # One line and status 2 for what cannot be meant.
 while read -r options; do

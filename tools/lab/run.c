@@ -415,16 +415,19 @@ static void stop_all(struct run *run)
 
 static void say_how_to_use(const struct lab *lab)
 {
+	static const char mpi[] =
+		"  lab-on HOST mpirun ...     ranks of MPI on hosts; see collnet-lab(1)\n";
 	const char *first = lab->hosts[0].name;
 
 	printf("A cluster of %u hosts (%s .. %s) is up; it ends with this shell.\n"
 	       "  lab-on %s COMMAND          runs COMMAND on a host (ip netns exec %s: on all processors)\n"
 	       "  lab-on %s collnet status   nodes, jobs and counters of its daemon\n"
 	       "  lab-daemon %s              restarts its daemon\n"
+	       "%s"
 	       "  tc -s qdisc                the switches' ports (this shell is among the switches)\n"
 	       "  %s           topology, logs, process ids\n",
 	       lab->nhosts, first, lab->hosts[lab->nhosts - 1].name, first, first, first, first,
-	       LAB_DIR);
+	       lab->o->ip ? mpi : "", LAB_DIR);
 }
 
 /* Signals come through a descriptor from here on; PID 1 would not get them otherwise. */

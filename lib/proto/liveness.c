@@ -70,10 +70,17 @@ void cn_liveness_note(struct cn_peer *p)
 	l->probes = l->own->unheard = l->asked = 0;
 }
 
+/* What others have found of the node's silence stands. */
 static void start_probing(struct cn_peer *p, cn_time since, cn_time at)
 {
+	struct cn_liveness *own = p->live.own;
+
 	p->live.expect_since = since;
-	p->live.probes = p->live.own->unheard = 0;
+	p->live.probes = 0;
+	if (own->waiting == 0 ||
+	    p->node->now < own->last_node_rx + p->node->config.dead_after / 5) {
+		own->unheard = 0;
+	}
 	p->live.probe_at = at;
 }
 
@@ -280,7 +287,7 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 		return;
 	}
 	if (l->own->unheard > 0) {
-		interval = share(p, dead_after / (late ? 60 : 20));
+		interval = cn_min_time(share(p, dead_after / (late ? 60 : 20)), first);
 	} else if (heard && l->probes == 0) {
 		interval = cn_liveness_interval(p);
 	}

@@ -134,6 +134,9 @@ void cn_node_free(struct cn_node *n)
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
 
+		if (p->live.own != &p->live) {
+			cn_liveness_reset(p); /* the node's own session counts it */
+		}
 		cn_sender_free(p);
 		cn_receiver_free(p);
 		free(p);

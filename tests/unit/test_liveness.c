@@ -311,6 +311,45 @@ static void liveness__many_sessions_with_a_node(void **state)
 	pair_free(p);
 }
 
+/* With thousands of them a dead node is lost as soon as with one. The count of its silence goes on
+ * when another session begins to wait, and those that end are not counted any more. */
+static void liveness__many_sessions_with_a_dead_node(void **state)
+{
+	struct pair *p = pair_up(2, SEED);
+	struct cn_peer *b = pair_peer(p, 0, 1);
+	struct cn_liveness own = b->live;
+	cn_time t;
+
+	(void)state;
+	own.own = b->live.own = &own;
+	own.waiting = 3999;
+	own.last_rx = own.last_node_rx = p->now;
+	pair_expect(p, 0, 1);
+	pair_run(p, 100 * CN_MS);
+	own.last_rx = own.last_node_rx = b->live.last_session_rx = p->now;
+	pair_stop(p, 1);
+	t = pair_run_down(p, 0, 1, 10000 * CN_MS);
+	assert_in_range(t / CN_MS, 1400, 2000);
+	assert_int_equal(own.waiting, 3999);
+	pair_free(p);
+
+	p = pair_up(2, SEED);
+	b = pair_peer(p, 0, 1);
+	own = b->live;
+	own.own = b->live.own = &own;
+	own.waiting = 3999;
+	own.unheard = 7;
+	own.last_node_rx = p->now;
+	pair_run(p, 1000 * CN_MS);
+	own.unheard = 7;
+	own.last_node_rx = p->now - 1000 * CN_MS;
+	pair_expect(p, 0, 1);
+	assert_int_equal(own.unheard, 7);
+	assert_int_equal(own.waiting, 4000);
+	pair_free(p);
+	assert_int_equal(own.waiting, 3999);
+}
+
 /* Node 0 waits for node 1, which stops; 2 stops `later`, 3 does not. Is 2 silent, too? */
 static bool is_silent_with(cn_time later)
 {
@@ -466,6 +505,7 @@ int main(void)
 		cmocka_unit_test(liveness__silent_with_frames),
 		cmocka_unit_test(liveness__expected_and_alive),
 		cmocka_unit_test(liveness__many_sessions_with_a_node),
+		cmocka_unit_test(liveness__many_sessions_with_a_dead_node),
 		cmocka_unit_test(liveness__others_silent_later),
 		cmocka_unit_test(liveness__others_are_not_probed_at_once),
 		cmocka_unit_test(liveness__tries_follow_loss),

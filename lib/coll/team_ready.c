@@ -163,10 +163,9 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 			      uint32_t n, struct cn_peer **peers)
 {
 	const uint32_t mtu = t->engine->config.node.mtu,
-		       w = cn_topo_window(topo, hosts, n, 2, NULL),
-		       exchange = cn_topo_exchange_window(topo, hosts, n);
+		       w = cn_topo_window(topo, hosts, n, 2, NULL);
+	uint32_t exchange;
 
-	t->window[CN_WINDOW_EXCHANGE] = exchange < t->engine->window ? exchange : t->engine->window;
 	t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
 	t->window[CN_WINDOW_TWO_WAY] = t->window[CN_WINDOW_LINK];
 	t->pair_window = cn_topo_pair_window(topo, hosts, n);
@@ -183,6 +182,8 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 		t->serialisation = t->path_links * CN_MS / t->frames_per_ms;
 	}
 	mean_round_trips(t, peers, n - 1);
+	exchange = cn_topo_exchange_window(topo, hosts, n, t->rtt_short / 2, mtu);
+	t->window[CN_WINDOW_EXCHANGE] = exchange < t->engine->window ? exchange : t->engine->window;
 	if (t->window[CN_WINDOW_EXCHANGE] != COLLNET_WINDOW_OFF) {
 		/* what comes is its clock: a frame is in flight for half a round trip */
 		cn_adaptive_window_init_known(&t->known, t->window[CN_WINDOW_EXCHANGE],

@@ -110,7 +110,7 @@ static void windows(const struct cn_layout *l, struct cn_network *n)
 
 	n->window = n->link_window = COLLNET_WINDOW_OFF;
 	if (hosts != NULL) {
-		n->window = cn_topo_exchange_window(l->tree->topo, hosts, l->nnodes);
+		n->window = cn_topo_exchange_window(l->tree->topo, hosts, l->nnodes, 0, 1);
 		n->link_window = cn_topo_link_window(l->tree->topo, hosts, l->nnodes);
 		n->burst = cn_topo_burst(l->tree->topo, hosts, l->nnodes);
 		free(hosts);

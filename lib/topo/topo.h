@@ -115,14 +115,16 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 			uint32_t control, uint32_t *bottleneck);
 /*
  * How many frames each host may have in flight that the ports of the slowest links hold: Eq. 4 with
- * the frames that collect there, in the place of the mean of all steps. *slowest becomes the
- * deciding link. Returns COLLNET_WINDOW_OFF where no rate or no buffer is known, no port of such a
- * link holds less than 65536, or there is no memory. Linear in the vertices.
+ * the frames that collect there, in the place of the mean of all steps. What a host sends in
+ * `time`, in frames of so many bytes, is on its way, and in no port. *slowest becomes the deciding
+ * link. Returns COLLNET_WINDOW_OFF where no rate or no buffer is known, no port of such a link
+ * holds less than 65536, or there is no memory. Linear in the vertices.
  */
 uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
-				uint32_t *slowest);
+				uint64_t time, uint32_t bytes, uint32_t *slowest);
 /* W_g of an exchange: the smaller one of cn_topo_window(), with control frames, and this. */
-uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
+uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
+				 uint64_t time, uint32_t bytes);
 /*
  * The share of the frames in flight across the link from a vertex to its parent that waits in its
  * port, [nvertices], of CN_TOPO_ALL: less than all where an output-buffered switch's link is

@@ -323,7 +323,7 @@ static double at_slowest(const struct cn_topo *t, const struct feed *f, uint32_t
 }
 
 uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
-				uint32_t *slowest)
+				uint64_t time, uint32_t bytes, uint32_t *slowest)
 {
 	struct feed *f = n > 1 && n <= t->nvertices ? feeds(t, hosts, n) : NULL;
 	double least = WINDOW_MAX + 1.0, longest, cable, window;
@@ -342,21 +342,26 @@ uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, 
 		if (room > 0 && f[v].is_slowest) {
 			window = room * CN_TOPO_ALL / waiting_at(t, f, v, n) /
 				 at_slowest(t, f, v, n);
-			/* what is in cables meanwhile: in the sender's, and the receiver's behind a
-			 * link between switches */
-			window += (t->vertices[v].is_switch ? 2 : 1) * cable / longest;
 			*slowest = window < least ? link : *slowest;
 			least = smaller(least, window);
 		}
 	}
 	free(f);
-	return *slowest == CN_TOPO_NONE ? COLLNET_WINDOW_OFF : least < 1 ? 1 : (uint32_t)least;
+	if (*slowest == CN_TOPO_NONE) {
+		return COLLNET_WINDOW_OFF;
+	}
+	/* Frames for others are in the sender's cable meanwhile, in the receiver's, and on the way.
+	 */
+	least += 2 * cable / longest + (double)time / 1e9 * (n - 1) / (longest * 8 * bytes);
+	least = least < 1 ? 1 : least;
+	return least < WINDOW_MAX ? (uint32_t)least : WINDOW_MAX;
 }
 
-uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
+				 uint64_t time, uint32_t bytes)
 {
 	uint32_t link, window = cn_topo_window(t, hosts, n, 2, NULL),
-		       slowest = cn_topo_slowest_window(t, hosts, n, &link);
+		       slowest = cn_topo_slowest_window(t, hosts, n, time, bytes, &link);
 
 	return slowest < window ? slowest : window;
 }

@@ -498,14 +498,14 @@ static void window__slowest_links(void **state)
 		uint64_t uplink, cable; /* Mbit/s */
 		uint32_t slowest, exchange;
 	} want[] = {
-		{ "16", 1000, 1000, 44, 21 }, /* 43, and one in the cable; Eq. 4: 43 / 2 */
-		{ "16", 1000, 950, 43, 21 },  /* meant to be equal */
-		{ "16", 1000, 850, 3, 3 },    /* 43 / 15 + 0.85 */
-		{ "16", 1000, 100, 2, 2 },    /* 43 / 15 + 0.1 */
-		{ "45", 1000, 100, 1, 1 },    /* 43 / 44 + 0.1 */
+		{ "16", 1000, 1000, 45, 21 }, /* 43, and two in cables; Eq. 4: 43 / 2 */
+		{ "16", 1000, 950, 44, 21 },  /* meant to be equal */
+		{ "16", 1000, 850, 4, 4 },    /* 43 / 15 + 2 * 0.85 */
+		{ "16", 1000, 100, 3, 3 },    /* 43 / 15 + 2 * 0.1 */
+		{ "45", 1000, 100, 1, 1 },    /* 43 / 44 + 2 * 0.1 */
 		{ "8x2", 1000, 1000, 11, 5 }, /* 45 / 4 + 2 * 15 / 64: of four ports in two rows */
-		{ "8x2", 10000, 100, 2, 2 },
-		{ "2", 1000, 1000, 689, 344 }, /* 1/16 waits, as above */
+		{ "8x2", 10000, 100, 3, 3 },
+		{ "2", 1000, 1000, 690, 344 }, /* 1/16 waits, as above */
 	};
 
 	(void)state;
@@ -518,11 +518,12 @@ static void window__slowest_links(void **state)
 				 COLLNET_OK);
 		w = t->vertices[t->hosts[1]].parent_link;
 		t->links[w].rate = want[i].cable * 1000000;
-		if (cn_topo_slowest_window(t, t->hosts, t->nhosts, &link) != want[i].slowest ||
-		    cn_topo_exchange_window(t, t->hosts, t->nhosts) != want[i].exchange) {
+		if (cn_topo_slowest_window(t, t->hosts, t->nhosts, 0, 1, &link) !=
+			    want[i].slowest ||
+		    cn_topo_exchange_window(t, t->hosts, t->nhosts, 0, 1) != want[i].exchange) {
 			fail_msg("case %zu: %u, %u", i,
-				 cn_topo_slowest_window(t, t->hosts, t->nhosts, &link),
-				 cn_topo_exchange_window(t, t->hosts, t->nhosts));
+				 cn_topo_slowest_window(t, t->hosts, t->nhosts, 0, 1, &link),
+				 cn_topo_exchange_window(t, t->hosts, t->nhosts, 0, 1));
 		}
 		if (want[i].cable < 900) {
 			assert_int_equal(link, w);
@@ -545,16 +546,16 @@ static void window__slowest_uplink(void **state)
 
 	(void)state;
 	assert_int_equal(cn_topo_parse(text, sizeof(text) - 1, "t", &t, &err), 0);
-	assert_int_equal(cn_topo_slowest_window(t, t->hosts, 5, &link), 16);
+	assert_int_equal(cn_topo_slowest_window(t, t->hosts, 5, 0, 1, &link), 16);
 	assert_int_equal(link, 0);
 	t->links[1].rate = 0; /* what takes no time */
-	assert_int_equal(cn_topo_slowest_window(t, t->hosts, 5, &link), 16);
+	assert_int_equal(cn_topo_slowest_window(t, t->hosts, 5, 0, 1, &link), 16);
 	for (uint32_t i = 0; i < t->nlinks; i++) {
 		t->links[i].rate = 0;
 	}
-	assert_true(cn_topo_slowest_window(t, t->hosts, 5, &link) == COLLNET_WINDOW_OFF);
+	assert_true(cn_topo_slowest_window(t, t->hosts, 5, 0, 1, &link) == COLLNET_WINDOW_OFF);
 	assert_int_equal(link, CN_TOPO_NONE);
-	assert_true(cn_topo_slowest_window(t, t->hosts, 1, &link) == COLLNET_WINDOW_OFF);
+	assert_true(cn_topo_slowest_window(t, t->hosts, 1, 0, 1, &link) == COLLNET_WINDOW_OFF);
 	cn_topo_free(t);
 }
 

@@ -395,7 +395,7 @@ int topo_window(const struct topo_options *o)
 	} else {
 		w.data = cn_topo_window(t, hosts, n, 1, NULL);
 		w.acks = cn_topo_window(t, hosts, n, 2, &w.bottleneck);
-		w.slowest = cn_topo_slowest_window(t, hosts, n, &w.slowest_link);
+		w.slowest = cn_topo_slowest_window(t, hosts, n, 0, 1, &w.slowest_link);
 		if (o->json) {
 			rc = window_json(o, tree, ports, classes, &w);
 		} else {

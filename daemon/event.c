@@ -24,7 +24,7 @@
 #define EVENTS	      64
 #define POLLS	      8 /* of the link before clients are served, while there are frames */
 #define SOCKETS_EVERY (500 * CN_US)
-#define CLOSING	      (100 * CN_US) /* for which clients are closed: to send the frames takes longer */
+#define CLOSING	      (100 * CN_US) /* clients are closed: to send the frames takes longer */
 
 /* What an event is about: a client's pointer, or one of these. */
 static char link_mark, send_mark, listen_mark, signal_mark, netlink_mark;

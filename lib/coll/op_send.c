@@ -32,11 +32,26 @@ static bool dep_allows(const struct cn_op *op, const struct cn_action *a, uint64
  * whatever the nodes are faster than the link (acknowledgements take some of it), message after
  * message, though never two of them send at a time. So it waits until at most half a window of
  * this node's frames is in flight: some are beyond the link by then, and it does not run dry. Where
- * many send to one, others keep the link busy, and none of this node's frames may be left.
+ * many send to one, others keep the link busy, and none of this node's frames may be left. Where a
+ * link is slower than this node's, half as many may be: most of a message waits before that link
+ * when the last frame has gone, and the next node's message comes on top of it.
  */
 static uint64_t release_limit(const struct cn_op *op)
 {
-	return op->algorithm->window_rule == CN_WINDOW_FAN_IN ? 0 : cn_op_ports_window(op) / 2 + 2;
+	const uint64_t limit = cn_op_ports_window(op) / 2 + 2;
+
+	if (op->algorithm->window_rule == CN_WINDOW_FAN_IN) {
+		return 0;
+	}
+	return op->team->meets_slower ? limit / 2 : limit;
+}
+
+/* Frames in flight, at which the acknowledgement is requested that releases a link. */
+static uint64_t release_asks(const struct cn_op *op)
+{
+	const uint64_t limit = release_limit(op);
+
+	return op->team->meets_slower ? limit : limit / 2;
 }
 
 static bool releases_link(const struct cn_op *op, const struct cn_action *a)
@@ -56,7 +71,8 @@ static bool clocks_pair(const struct cn_op *op, const struct cn_peer *p)
 /* Whether a synchronisation will soon wait for the acknowledgement of this frame of action a. */
 static bool last_before_release(struct cn_op *op, const struct cn_action *a, const struct cn_cut *c)
 {
-	const uint64_t limit = release_limit(op), unacked = op->source.flight.unacked;
+	const uint64_t limit = release_limit(op), asks = release_asks(op),
+		       unacked = op->source.flight.unacked;
 	uint64_t most, frames;
 
 	if (!op->synchronised || op->window == COLLNET_WINDOW_OFF) {
@@ -67,7 +83,7 @@ static bool last_before_release(struct cn_op *op, const struct cn_action *a, con
 	}
 	most = cn_op_frame_bytes(op, c->run);
 	frames = (c->left + most - 1) / most;
-	return frames == limit / 2 || (frames == 0 && unacked >= limit / 2);
+	return frames == asks || (frames == 0 && unacked >= asks);
 }
 
 /* Whether action i was the last one for its node before sends to others. */

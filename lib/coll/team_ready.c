@@ -194,6 +194,25 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 	}
 }
 
+static uint64_t rate_of(const struct cn_tree *t, uint32_t x)
+{
+	return t->topo->links[t->v[x].link].rate;
+}
+
+/* Whether frames of this node may meet a link that is slower than its own; not if rates are not
+ * known. */
+static bool meets_slower(const struct cn_team *t)
+{
+	const uint64_t own = rate_of(t->tree, t->tree->host[t->me]);
+
+	for (uint32_t x = 1; x < t->tree->n; x++) {
+		if (rate_of(t->tree, x) != 0 && rate_of(t->tree, x) < own) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* The network's part: tree, contention-aware numbers and W_g, if the topology knows all hosts. */
 static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical,
 			     struct cn_peer **peers, struct cn_err *err)
@@ -238,6 +257,7 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical,
 	r = cn_tree_make(topo, hosts, n, CN_TOPO_NONE, &t->tree, err);
 	if (r == COLLNET_OK) {
 		t->layout.tree = t->tree;
+		t->meets_slower = meets_slower(t);
 		r = cn_number_nodes(topo, hosts, n, logical, err);
 	}
 	if (r == COLLNET_OK) {

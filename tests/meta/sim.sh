@@ -92,6 +92,12 @@ done
 sim 0 alltoall --topology "$t/slow.topo" --sizes 16k
 has 'no queue overflowed'
 
+# Messages one after the other over a link that is slower than the hosts': no queue of their ends.
+for uplink in 50mbit 75mbit; do
+	sim 0 alltoall --shape 8x2 --rate 100mbit --uplink $uplink --algorithm aapc --sizes 16k --encapsulation raw
+	has 'no queue overflowed'
+done
+
 # ---- a case that fails is a row, and the others go on -----------------------------------
 sim 1 alltoall --shape 3 --sizes 1k,2k --algorithm shuffle,pairwise --permutation xor
 [ "$(grep -c ' failed ' "$t/out")" -eq 4 ] || fail "four rows"

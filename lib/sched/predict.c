@@ -258,17 +258,98 @@ void cn_predict_dissemination(const struct cn_network *n, struct cn_prediction *
 	snprintf(out->why, sizeof(out->why), "%u rounds", rounds);
 }
 
-void cn_predict_one_by_one(const struct cn_network *n, struct cn_prediction *out)
+/* Seconds that a link takes for what so many nodes have for the root's, or it for them. */
+static double blocks_on(const struct cn_network *n, uint32_t nodes, uint64_t rate)
 {
-	out->seconds = (n->layout->nnodes - 1) * node_to_node(n) + n->latency;
-	snprintf(out->why, sizeof(out->why), "the root's link all the time");
+	return (double)nodes * n->local * cn_cost_wire(n->cost, n->plan->bytes, rate);
+}
+
+static uint64_t rate_of(const struct cn_tree *t, uint32_t x)
+{
+	return t->topo->links[t->v[x].link].rate;
+}
+
+/* What the busiest link takes for a scatter or gather; *root: the one of the root's node. */
+static double rooted_time(const struct cn_network *n, double *root)
+{
+	const struct cn_tree *t = n->layout->tree;
+	const uint32_t others = n->layout->nnodes - 1;
+	double most;
+
+	if (t == NULL) {
+		return *root = others * node_to_node(n);
+	}
+	const uint32_t at = t->host[n->layout->node_of[n->plan->root]];
+
+	most = *root = blocks_on(n, others, rate_of(t, at));
+	for (uint32_t x = 1; x < t->n; x++) {
+		const uint32_t far = cn_tree_below(t, at, x) ? others + 1 - t->v[x].hosts
+							     : t->v[x].hosts,
+			       channels = t->topo->links[t->v[x].link].channels;
+
+		most = cn_longer(most, blocks_on(n, far, rate_of(t, x)) / channels);
+	}
+	return most;
+}
+
+/*
+ * What the nodes' blocks take one after the other, each at the slowest link of its path; but the
+ * root does not wait for this share of a block, which its own link brings at once to a port.
+ */
+static double in_turn(const struct cn_network *n, double at_once)
+{
+	const struct cn_layout *l = n->layout;
+	const uint32_t root = l->node_of[n->plan->root];
+	const double own = blocks_on(n, 1, rate_of(l->tree, l->tree->host[root]));
+	double sum = 0, wire;
+
+	for (uint32_t k = 0; k < l->nnodes; k++) {
+		cn_cost_message_and_wire(n->cost, l->tree, root, k, n->plan->bytes, &wire);
+		wire *= n->local;
+		sum += k == root ? 0 : wire - at_once * (wire - own);
+	}
+	return sum;
+}
+
+static void explain_rooted(struct cn_prediction *out, double busiest, double root)
+{
+	snprintf(out->why, sizeof(out->why), "the %s link all the time",
+		 busiest > root ? "busiest" : "root's");
+}
+
+void cn_predict_windowed(const struct cn_network *n, struct cn_prediction *out)
+{
+	double root, busiest = rooted_time(n, &root);
+
+	out->seconds = busiest + n->latency;
+	explain_rooted(out, busiest, root);
+}
+
+void cn_predict_furthest(const struct cn_network *n, struct cn_prediction *out)
+{
+	const double frames = (double)n->local * (double)cn_cost_frames(n->cost, n->plan->bytes);
+	double root, busiest = rooted_time(n, &root), turns = busiest;
+
+	if (n->layout->tree != NULL) {
+		turns = in_turn(n, n->link_window < frames ? n->link_window / frames : 1);
+	}
+	out->seconds = cn_longer(turns, busiest) + n->latency;
+	explain_rooted(out, busiest, root);
+	if (turns > 1.001 * busiest) {
+		snprintf(out->why, sizeof(out->why),
+			 "one node after the other, at its path's rate");
+	}
 }
 
 void cn_predict_nearest(const struct cn_network *n, struct cn_prediction *out)
 {
-	uint32_t turns = n->layout->nnodes - 1;
+	const uint32_t turns = n->layout->nnodes - 1;
+	double root, busiest = rooted_time(n, &root);
 
-	cn_predict_one_by_one(n, out);
-	out->seconds += turns * n->latency;
-	snprintf(out->why, sizeof(out->why), "the root's link, and %u turns passed on", turns);
+	if (n->layout->tree != NULL) {
+		busiest = cn_longer(busiest, in_turn(n, 0));
+	}
+	out->seconds = busiest + n->latency + turns * n->latency;
+	snprintf(out->why, sizeof(out->why), "one node after the other, and %u turns passed on",
+		 turns);
 }

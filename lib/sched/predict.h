@@ -56,8 +56,9 @@ cn_predictor cn_predict_lr2;
 cn_predictor cn_predict_lr3;
 cn_predictor cn_predict_doubling; /* allgather */
 cn_predictor cn_predict_dissemination;
-cn_predictor cn_predict_bcast;	    /* all of them */
-cn_predictor cn_predict_one_by_one; /* scatter, gather */
+cn_predictor cn_predict_bcast;	  /* all of them */
+cn_predictor cn_predict_furthest; /* scatter */
+cn_predictor cn_predict_windowed; /* gather */
 cn_predictor cn_predict_nearest;
 cn_predictor cn_predict_reduction_rounds;
 cn_predictor cn_predict_reduction_allgather;

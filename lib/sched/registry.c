@@ -198,7 +198,7 @@ static const struct cn_algorithm algorithms[] = {
 		.window_rule = CN_WINDOW_LINK,
 		.guarantees = CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED | CN_GUARANTEE_OPTIMAL,
 		.plan = cn_plan_scatter_furthest,
-		.predict = cn_predict_one_by_one,
+		.predict = cn_predict_furthest,
 	},
 	{
 		.id = 6,
@@ -207,7 +207,7 @@ static const struct cn_algorithm algorithms[] = {
 		.description = "all send at once, with windows that the root's port has room for",
 		.window_rule = CN_WINDOW_FAN_IN,
 		.plan = cn_plan_gather_windowed,
-		.predict = cn_predict_one_by_one,
+		.predict = cn_predict_windowed,
 	},
 	{
 		.id = 26,

@@ -70,6 +70,27 @@ static void run__all_is_well(void **state)
 	b_close(b);
 }
 
+/* The bottleneck is busy longest: a slow link with fewer bytes is, a fast one with more is not. */
+static void run__bottleneck_by_rates(void **state)
+{
+	struct book *b = b_good();
+	struct cn_topo *topo = b->topo;
+	struct cn_check_report r;
+	struct cn_err err = { 0 };
+	uint32_t most = link_of(b, "s1 -> s0"), slow = link_of(b, "a -> s0");
+
+	(void)state;
+	topo->links[b->tree->v[most / 2].link].rate = 10000000000;
+	topo->links[b->tree->v[slow / 2].link].rate = 100000000;
+	assert_int_equal(b_judge(b, 0, &r, &err), COLLNET_OK);
+	assert_int_equal(r.bottleneck / 2, slow / 2);
+	assert_true(r.link_total < 40);
+	topo->links[b->tree->v[slow / 2].link].channels = 200;
+	assert_int_equal(b_judge(b, 0, &r, &err), COLLNET_OK);
+	assert_int_not_equal(r.bottleneck / 2, slow / 2);
+	b_close(b);
+}
+
 static void run__everything_at_once(void **state)
 {
 	struct book *b = b_good();
@@ -479,6 +500,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(run__all_is_well),
+		cmocka_unit_test(run__bottleneck_by_rates),
 		cmocka_unit_test(run__everything_at_once),
 		cmocka_unit_test(run__no_tree),
 		cmocka_unit_test(run__a_schedule_is_missing),

@@ -114,6 +114,43 @@ static void predict__all_rows_speak(void **state)
 	}
 }
 
+/* Microseconds of an algorithm on a network, by its name. */
+static double predicted(const struct net *n, enum cn_op_kind op, const char *name, uint64_t bytes)
+{
+	const struct cn_plan p = plan(op, bytes);
+	struct cn_prediction all[16];
+	size_t count = cn_predict(&n->layout, &p, &cn_cost_default, all, 16);
+
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(all[i].algorithm->name, name) == 0) {
+			return all[i].seconds * 1e6;
+		}
+	}
+	fail_msg("no %s", name);
+	return 0;
+}
+
+/* Scatter and gather with slow links, within a tenth of the simulated times, a fifth where many
+ * send to one: a link takes what is for the nodes behind it, not all blocks. */
+static void predict__rooted_with_slow_links(void **state)
+{
+	struct net one, racks;
+
+	(void)state;
+	net_init(&one, "16", 1000 * MBIT, 1000 * MBIT, 43);
+	one.topo->links[one.topo->vertices[one.topo->hosts[5]].parent_link].rate = 100 * MBIT;
+	assert_true(fabs(predicted(&one, CN_OP_SCATTER, "furthest", 16384) / 2164 - 1) < 0.1);
+	assert_true(fabs(predicted(&one, CN_OP_SCATTER, "furthest", 1 << 20) / 208065 - 1) < 0.1);
+	assert_true(fabs(predicted(&one, CN_OP_GATHER, "windowed", 1 << 20) / 150257 - 1) < 0.2);
+	net_done(&one);
+	net_init(&racks, "8x2", 100 * MBIT, 50 * MBIT, 43);
+	assert_true(fabs(predicted(&racks, CN_OP_SCATTER, "furthest", 1 << 20) / 2009505 - 1) <
+		    0.1);
+	assert_true(fabs(predicted(&racks, CN_OP_GATHER, "windowed", 1 << 20) / 1399437 - 1) < 0.1);
+	assert_true(fabs(predicted(&racks, CN_OP_GATHER, "nearest", 1 << 20) / 2012187 - 1) < 0.1);
+	net_done(&racks);
+}
+
 /* Links of which only the nodes' interfaces know the rate count as if the topology knew it. */
 static void predict__rate_of_the_interfaces(void **state)
 {
@@ -491,6 +528,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(predict__all_rows_speak),
+		cmocka_unit_test(predict__rooted_with_slow_links),
 		cmocka_unit_test(predict__rate_of_the_interfaces),
 		cmocka_unit_test(select__no_cliffs_in_size),
 		cmocka_unit_test(select__no_cliffs_in_hosts),

@@ -52,8 +52,8 @@ struct cn_check_report {
 	uint32_t link_load;    /* most uses of one directed link in one phase ... */
 	uint32_t busiest;      /* ... that link (sched's tree), CN_TOPO_NONE without a tree */
 	uint32_t busiest_phase;
-	uint64_t link_total; /* most data bytes on one directed link over all phases ... */
-	uint32_t bottleneck; /* ... that link */
+	uint32_t bottleneck; /* the directed link whose data take longest, over all phases */
+	uint64_t link_total; /* ... their bytes */
 	uint64_t unordered;  /* pairs of neighbouring users of a link without an order */
 };
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sched/cost.h"
 #include "tools/plan/check_parts.h"
 
 uint64_t cn_phase_bound(const struct cn_layout *l, enum cn_op_kind op, bool one_block)
@@ -274,11 +275,19 @@ static void take_path(struct walk *w, uint32_t from, uint32_t g, uint32_t phase)
 	}
 }
 
-/* The most bytes on a link. */
+/* The link that its bytes keep busy for the longest time. */
 static void find_bottleneck(struct walk *w)
 {
-	for (uint32_t link = 0; link < 2 * w->c->l->tree->n; link++) {
-		if (w->bytes[link] > w->out->link_total) {
+	const struct cn_tree *t = w->c->l->tree;
+	double most = 0;
+
+	for (uint32_t link = 2; link < 2 * t->n; link++) { /* the root has none */
+		const struct cn_topo_link *l = &t->topo->links[t->v[link / 2].link];
+		const double rate = l->rate != 0 ? (double)l->rate : cn_cost_default.rate,
+			     time = (double)w->bytes[link] / (rate * l->channels);
+
+		if (time > most) {
+			most = time;
 			w->out->link_total = w->bytes[link];
 			w->out->bottleneck = link;
 		}

@@ -333,6 +333,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/link_pair.h \
 	tests/unit/log_capture.c \
 	tests/unit/log_capture.h \
+	tests/unit/multinode.c \
+	tests/unit/multinode.h \
 	tests/unit/namespace.c \
 	tests/unit/namespace.h \
 	tests/unit/pair.c \

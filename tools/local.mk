@@ -94,8 +94,6 @@ tools_libcn_tools_la_SOURCES = \
 	tools/papers/exchange.c \
 	tools/papers/flows.c \
 	tools/papers/limits.c \
-	tools/papers/multinode.c \
-	tools/papers/multinode.h \
 	tools/papers/papers.c \
 	tools/papers/papers.h \
 	tools/papers/rings.c \

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "tools/papers/multinode.h"
 #include "fat_tree.h"
+#include "multinode.h"
 
 /* Section 4, Theorem 2: everybody floods in step 1; queues, n + 1 steps (two hosts: 2). */
 static void multinode__flooding_n_plus_1_steps(void **state)

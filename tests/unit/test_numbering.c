@@ -428,9 +428,9 @@ static void compare(const struct cn_topo *t, enum cn_permutation kind, bool cycl
 }
 
 /*
- * In any window of consecutive steps, no link carries more frames than with plain numbers. The
- * exchange repeats the permutation frame by frame, so a window may go over its end: there shift
- * may carry one frame more, as the step that a node would have with itself is left out.
+ * A link's busiest window of so many steps carries no more frames than its busiest one with plain
+ * numbers in the tree's order. The permutation is repeated frame by frame: in a window that goes
+ * over its end, shift may carry one more, as the step that a node had with itself is left out.
  */
 static void cn_number_nodes__windows_of_steps_carry_no_more(void **state)
 {

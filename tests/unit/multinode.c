@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "tools/papers/multinode.h"
+#include "multinode.h"
 
 #define NONE CN_TOPO_NONE
 

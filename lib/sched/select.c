@@ -72,8 +72,8 @@ static double latency(const struct cn_network *n)
 	return n->cost->startup + (links - 1) * n->cost->hop + 2 * most;
 }
 
-/* Of a frame from a host to another one, in the mean. */
-static double mean_latency(const struct cn_network *n)
+/* Of a frame from a host to another one, in the mean; *in_ports: of that, while a port sends it. */
+static double mean_latency(const struct cn_network *n, double *in_ports)
 {
 	const struct cn_tree *t = n->layout->tree;
 	const uint64_t bytes = cn_cost_frame(n->cost, n->plan->bytes);
@@ -81,7 +81,7 @@ static double mean_latency(const struct cn_network *n)
 	double links = 0, seconds = 0;
 
 	if (t == NULL || n->layout->nnodes < 2) {
-		return n->latency;
+		return *in_ports = n->latency;
 	}
 	for (uint32_t x = 1; x < t->n; x++) {
 		const double hosts = t->v[x].hosts,
@@ -90,6 +90,7 @@ static double mean_latency(const struct cn_network *n)
 		links += share;
 		seconds += share * cn_cost_wire(n->cost, bytes, t->topo->links[t->v[x].link].rate);
 	}
+	*in_ports = seconds;
 	return n->cost->startup + (links - 1) * n->cost->hop + seconds;
 }
 
@@ -200,6 +201,7 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 	const enum cn_op_kind op = cn_op_base(n->plan->op);
 	const double frames = (double)(1 + n->plan->bytes / n->cost->payload) * messages(n, op);
 	const double round_trip = n->latency + n->cost->startup;
+	double in_ports, mean = mean_latency(n, &in_ports);
 	uint32_t window = COLLNET_WINDOW_OFF, senders = 1;
 
 	switch (a->window_rule) {
@@ -221,11 +223,13 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 	if (window == COLLNET_WINDOW_OFF || frames <= window) {
 		return 0;
 	}
-	if (n->rates_known && (a->window_rule != CN_WINDOW_EXCHANGE || op == CN_OP_ALLTOALL)) {
-		return 0; /* there is room for what is in cables */
+	if (n->rates_known && a->window_rule == CN_WINDOW_EXCHANGE && op == CN_OP_ALLTOALL) {
+		return in_ports / window; /* there is room besides for what is in cables */
 	}
-	return (a->window_rule == CN_WINDOW_EXCHANGE && cn_op_is_exchange(op) ? mean_latency(n)
-									      : round_trip) /
+	if (n->rates_known && a->window_rule != CN_WINDOW_EXCHANGE) {
+		return 0; /* likewise */
+	}
+	return (a->window_rule == CN_WINDOW_EXCHANGE && cn_op_is_exchange(op) ? mean : round_trip) /
 	       ((double)window * senders);
 }
 

@@ -187,6 +187,13 @@ has '^bottleneck: s1 - s0$'
 topo 0 window --shape 8x2 --rate 1gbit --uplink 5gbit --buffer 43 --uplink-buffer 45
 has '^switch *2 *8:8 *1 *4.267 *42.9 % *45 *24 *12  s1 - s0$'
 has '^W_g: 24 frames'
+input_buffered 8x2 --uplink-buffer 2 # less than a frame per host
+topo 0 window "$t/input-buffered"
+has '^Eq. 4 gives 0.23 for s1 - s0; the least window is 1, with which that port may overflow$'
+input_buffered 8x2 --uplink-buffer 9
+topo 0 window "$t/input-buffered"
+has '1 if pure acknowledgements are counted'
+lacks '^Eq. 4 gives'
 topo 0 window --shape 8x4 --hosts h0,h1,h31
 has 'among 3 hosts'
 has '^switch *2 *1:2 ' # two uplinks

@@ -228,6 +228,23 @@ static void window_text(uint32_t window, char text[16])
 	}
 }
 
+/* A window has one frame at least, which may be more than Eq. 4 allows. */
+static void print_rounded_up(const struct cn_tree *t, const struct port *p, uint32_t classes)
+{
+	char name[TOPO_LINK_TEXT];
+
+	for (uint32_t i = 0; i < classes; i++) {
+		const double window = p[i].buffer * (double)CN_TOPO_ALL /
+				      (2 * nu_of(&p[i], t->nhosts) * p[i].waiting);
+
+		if (p[i].buffer != 0 && window < 1) {
+			printf("Eq. 4 gives %.2f for %s; the least window is 1, with which that "
+			       "port may overflow\n",
+			       window, topo_link_name(t->topo, p[i].link, name));
+		}
+	}
+}
+
 static void print_window(const struct topo_options *o, const struct cn_tree *t,
 			 const struct port *p, uint32_t classes, const struct windows *w)
 {
@@ -268,6 +285,7 @@ static void print_window(const struct topo_options *o, const struct cn_tree *t,
 		       "%s\n",
 		       w->slowest, topo_link_name(t->topo, w->slowest_link, name));
 	}
+	print_rounded_up(t, p, classes);
 	if (cn_topo_assumed_buffer(t->topo) != 0) {
 		printf("no link has a known buffer; %u frames per port are assumed\n",
 		       cn_topo_assumed_buffer(t->topo));

@@ -197,6 +197,13 @@ void cn_op_try_finish(struct cn_op *op)
 	finish(op, COLLNET_OK, "");
 }
 
+void cn_op_go_on(struct cn_op *op)
+{
+	cn_op_reduce(op);
+	cn_team_touch(op->team);
+	cn_op_try_finish(op);
+}
+
 /* ---- progress ------------------------------------------------------------------------- */
 
 void cn_op_queue_copy(struct cn_op *op, uint32_t i)
@@ -295,13 +302,9 @@ static void run_copies(struct cn_op *op, uint64_t *most)
 
 void cn_op_run_copies(struct cn_op *op, uint64_t *budget)
 {
-	struct cn_team *t = op->team;
-
 	run_copies(op, budget);
 	if (op->copy_first == CN_NONE) {
-		cn_copies_leave(&t->engine->copies, op);
+		cn_copies_leave(&op->team->engine->copies, op);
 	}
-	cn_op_reduce(op);
-	cn_op_try_finish(op);
-	cn_team_touch(t); /* sends may wait for them */
+	cn_op_go_on(op); /* sends may wait for them */
 }

@@ -195,6 +195,8 @@ void cn_op_abort(struct cn_op *op, int status, const char *text);
 uint32_t cn_op_copied_max(const struct cn_op *op);
 /* Finishes if nothing is left to do and the buffers are free. */
 void cn_op_try_finish(struct cn_op *op);
+/* What waited for local data goes on, and the operation may be done. */
+void cn_op_go_on(struct cn_op *op);
 /* The operation waits for node k, which is probed when it is silent. */
 void cn_op_expect(struct cn_op *op, cn_time now, uint32_t k);
 /* It does not any more. */

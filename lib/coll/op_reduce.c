@@ -176,7 +176,5 @@ void cn_coll_combined(struct cn_reducer *r)
 	}
 	post = &op->posts[r->local];
 	advance_piece(op, post);
-	cn_op_reduce(op);
-	cn_team_touch(op->team);
-	cn_op_try_finish(op);
+	cn_op_go_on(op);
 }

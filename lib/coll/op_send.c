@@ -26,6 +26,12 @@ static bool dep_allows(const struct cn_op *op, const struct cn_action *a, uint64
 	return d->complete || (a->dep == CN_DEP_STREAM && up_to > 0 && d->done >= up_to);
 }
 
+/* Of what ports hold, and a little more. */
+static uint64_t half_window(const struct cn_op *op)
+{
+	return op->algorithm->window_rule == CN_WINDOW_FAN_IN ? 0 : cn_op_ports_window(op) / 2 + 2;
+}
+
 /*
  * Link release. A synchronisation tells another node that a message is over, so that it may use the
  * message's links. If it went with the message's last frame, the queue before a link would grow by
@@ -38,20 +44,9 @@ static bool dep_allows(const struct cn_op *op, const struct cn_action *a, uint64
  */
 static uint64_t release_limit(const struct cn_op *op)
 {
-	const uint64_t limit = cn_op_ports_window(op) / 2 + 2;
+	const uint64_t half = half_window(op);
 
-	if (op->algorithm->window_rule == CN_WINDOW_FAN_IN) {
-		return 0;
-	}
-	return op->team->meets_slower ? limit / 2 : limit;
-}
-
-/* Frames in flight, at which the acknowledgement is requested that releases a link. */
-static uint64_t release_asks(const struct cn_op *op)
-{
-	const uint64_t limit = release_limit(op);
-
-	return op->team->meets_slower ? limit : limit / 2;
+	return op->team->meets_slower ? half / 2 : half;
 }
 
 static bool releases_link(const struct cn_op *op, const struct cn_action *a)
@@ -71,7 +66,7 @@ static bool clocks_pair(const struct cn_op *op, const struct cn_peer *p)
 /* Whether a synchronisation will soon wait for the acknowledgement of this frame of action a. */
 static bool last_before_release(struct cn_op *op, const struct cn_action *a, const struct cn_cut *c)
 {
-	const uint64_t limit = release_limit(op), asks = release_asks(op),
+	const uint64_t limit = release_limit(op), asks = half_window(op) / 2,
 		       unacked = op->source.flight.unacked;
 	uint64_t most, frames;
 

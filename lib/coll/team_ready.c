@@ -164,7 +164,7 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 {
 	const uint32_t mtu = t->engine->config.node.mtu,
 		       w = cn_topo_window(topo, hosts, n, 2, NULL);
-	uint32_t exchange;
+	uint32_t exchange, link;
 
 	t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
 	t->window[CN_WINDOW_TWO_WAY] = t->window[CN_WINDOW_LINK];
@@ -182,7 +182,8 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 		t->serialisation = t->path_links * CN_MS / t->frames_per_ms;
 	}
 	mean_round_trips(t, peers, n - 1);
-	exchange = cn_topo_exchange_window(topo, hosts, n, t->rtt_short / 2, mtu);
+	exchange = cn_topo_slowest_window(topo, hosts, n, t->rtt_short / 2, mtu, &link);
+	exchange = exchange < w ? exchange : w;
 	t->window[CN_WINDOW_EXCHANGE] = exchange < t->engine->window ? exchange : t->engine->window;
 	if (t->window[CN_WINDOW_EXCHANGE] != COLLNET_WINDOW_OFF) {
 		/* what comes is its clock: a frame is in flight for half a round trip */
@@ -194,19 +195,14 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 	}
 }
 
-static uint64_t rate_of(const struct cn_tree *t, uint32_t x)
-{
-	return t->topo->links[t->v[x].link].rate;
-}
-
 /* Whether frames of this node may meet a link that is slower than its own; not if rates are not
  * known. */
 static bool meets_slower(const struct cn_team *t)
 {
-	const uint64_t own = rate_of(t->tree, t->tree->host[t->me]);
+	const uint64_t own = cn_tree_rate(t->tree, t->tree->host[t->me]);
 
 	for (uint32_t x = 1; x < t->tree->n; x++) {
-		if (rate_of(t->tree, x) != 0 && rate_of(t->tree, x) < own) {
+		if (cn_tree_rate(t->tree, x) != 0 && cn_tree_rate(t->tree, x) < own) {
 			return true;
 		}
 	}

@@ -57,7 +57,7 @@ uint64_t cn_cost_frame(const struct cn_cost *c, uint64_t bytes)
 
 static uint64_t link_rate(const struct cn_cost *c, const struct cn_tree *t, uint32_t x)
 {
-	uint64_t rate = t->topo->links[t->v[x].link].rate;
+	uint64_t rate = cn_tree_rate(t, x);
 
 	return rate == 0 ? (uint64_t)c->rate : rate;
 }

@@ -54,5 +54,5 @@ uint32_t cn_load_turns(const struct cn_load *x, uint32_t link)
 
 uint64_t cn_load_rate(const struct cn_load *x, uint32_t link)
 {
-	return x->t->topo->links[x->t->v[link / 2].link].rate;
+	return cn_tree_rate(x->t, link / 2);
 }

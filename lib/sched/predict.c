@@ -264,11 +264,6 @@ static double blocks_on(const struct cn_network *n, uint32_t nodes, uint64_t rat
 	return (double)nodes * n->local * cn_cost_wire(n->cost, n->plan->bytes, rate);
 }
 
-static uint64_t rate_of(const struct cn_tree *t, uint32_t x)
-{
-	return t->topo->links[t->v[x].link].rate;
-}
-
 /* What the busiest link takes for a scatter or gather; *root: the one of the root's node. */
 static double rooted_time(const struct cn_network *n, double *root)
 {
@@ -281,13 +276,13 @@ static double rooted_time(const struct cn_network *n, double *root)
 	}
 	const uint32_t at = t->host[n->layout->node_of[n->plan->root]];
 
-	most = *root = blocks_on(n, others, rate_of(t, at));
+	most = *root = blocks_on(n, others, cn_tree_rate(t, at));
 	for (uint32_t x = 1; x < t->n; x++) {
 		const uint32_t far = cn_tree_below(t, at, x) ? others + 1 - t->v[x].hosts
 							     : t->v[x].hosts,
 			       channels = t->topo->links[t->v[x].link].channels;
 
-		most = cn_longer(most, blocks_on(n, far, rate_of(t, x)) / channels);
+		most = cn_longer(most, blocks_on(n, far, cn_tree_rate(t, x)) / channels);
 	}
 	return most;
 }
@@ -300,7 +295,7 @@ static double in_turn(const struct cn_network *n, double at_once)
 {
 	const struct cn_layout *l = n->layout;
 	const uint32_t root = l->node_of[n->plan->root];
-	const double own = blocks_on(n, 1, rate_of(l->tree, l->tree->host[root]));
+	const double own = blocks_on(n, 1, cn_tree_rate(l->tree, l->tree->host[root]));
 	double sum = 0, wire;
 
 	for (uint32_t k = 0; k < l->nnodes; k++) {

@@ -64,8 +64,7 @@ static double latency(const struct cn_network *n)
 		most = links / 2.0 * cn_cost_wire(n->cost, bytes, n->slowest);
 	}
 	for (uint32_t x = 1; up != NULL && x < t->n; x++) {
-		up[x] = up[t->v[x].parent] +
-			cn_cost_wire(n->cost, bytes, t->topo->links[t->v[x].link].rate);
+		up[x] = up[t->v[x].parent] + cn_cost_wire(n->cost, bytes, cn_tree_rate(t, x));
 		most = up[x] > most ? up[x] : most;
 	}
 	free(up);
@@ -88,7 +87,7 @@ static double mean_latency(const struct cn_network *n, double *in_ports)
 			     share = 2 * hosts * (nodes - hosts) / (nodes * (nodes - 1));
 
 		links += share;
-		seconds += share * cn_cost_wire(n->cost, bytes, t->topo->links[t->v[x].link].rate);
+		seconds += share * cn_cost_wire(n->cost, bytes, cn_tree_rate(t, x));
 	}
 	*in_ports = seconds;
 	return n->cost->startup + (links - 1) * n->cost->hop + seconds;
@@ -111,7 +110,7 @@ static void windows(const struct cn_layout *l, struct cn_network *n)
 
 	n->window = n->link_window = COLLNET_WINDOW_OFF;
 	if (hosts != NULL) {
-		n->window = cn_topo_exchange_window(l->tree->topo, hosts, l->nnodes, 0, 1);
+		n->window = cn_topo_exchange_window(l->tree->topo, hosts, l->nnodes);
 		n->link_window = cn_topo_link_window(l->tree->topo, hosts, l->nnodes);
 		n->burst = cn_topo_burst(l->tree->topo, hosts, l->nnodes);
 		free(hosts);
@@ -121,7 +120,7 @@ static void windows(const struct cn_layout *l, struct cn_network *n)
 static bool rates_are_known(const struct cn_tree *t)
 {
 	for (uint32_t x = 1; t != NULL && x < t->n; x++) {
-		if (t->topo->links[t->v[x].link].rate == 0) {
+		if (cn_tree_rate(t, x) == 0) {
 			return false;
 		}
 	}
@@ -200,8 +199,6 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 {
 	const enum cn_op_kind op = cn_op_base(n->plan->op);
 	const double frames = (double)(1 + n->plan->bytes / n->cost->payload) * messages(n, op);
-	const double round_trip = n->latency + n->cost->startup;
-	double in_ports, mean = mean_latency(n, &in_ports);
 	uint32_t window = COLLNET_WINDOW_OFF, senders = 1;
 
 	switch (a->window_rule) {
@@ -223,14 +220,16 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 	if (window == COLLNET_WINDOW_OFF || frames <= window) {
 		return 0;
 	}
-	if (n->rates_known && a->window_rule == CN_WINDOW_EXCHANGE && op == CN_OP_ALLTOALL) {
-		return in_ports / window; /* there is room besides for what is in cables */
+	if (a->window_rule == CN_WINDOW_EXCHANGE && cn_op_is_exchange(op)) {
+		double in_ports, mean = mean_latency(n, &in_ports);
+
+		/* an all-to-all has room besides for what is in cables, where rates are known */
+		return (n->rates_known && op == CN_OP_ALLTOALL ? in_ports : mean) / window;
 	}
 	if (n->rates_known && a->window_rule != CN_WINDOW_EXCHANGE) {
-		return 0; /* likewise */
+		return 0; /* so do these, for a whole round trip */
 	}
-	return (a->window_rule == CN_WINDOW_EXCHANGE && cn_op_is_exchange(op) ? mean : round_trip) /
-	       ((double)window * senders);
+	return (n->latency + n->cost->startup) / ((double)window * senders);
 }
 
 static double combine_time(const struct cn_cost *c, const struct cn_plan *p)

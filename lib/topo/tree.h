@@ -48,6 +48,12 @@ static inline bool cn_tree_below(const struct cn_tree *t, uint32_t x, uint32_t t
 	return x - top < t->v[top].size; /* unsigned: false for x < top too */
 }
 
+/* Rate of the link from vertex x to its parent, bit/s; 0: not known. */
+static inline uint64_t cn_tree_rate(const struct cn_tree *t, uint32_t x)
+{
+	return t->topo->links[t->v[x].link].rate;
+}
+
 /* Lowest common ancestor of two vertices. */
 uint32_t cn_tree_meet(const struct cn_tree *t, uint32_t x, uint32_t y);
 /*

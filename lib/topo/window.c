@@ -326,6 +326,7 @@ uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, 
 				uint64_t time, uint32_t bytes, uint32_t *slowest)
 {
 	struct feed *f = n > 1 && n <= t->nvertices ? feeds(t, hosts, n) : NULL;
+	const uint32_t assumed = cn_topo_assumed_buffer(t);
 	double least = WINDOW_MAX + 1.0, longest, cable, window;
 
 	*slowest = CN_TOPO_NONE;
@@ -336,8 +337,7 @@ uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, 
 	cross_slowest(t, f, n, longest);
 	for (uint32_t i = 1; i < t->nvertices; i++) {
 		const uint32_t v = t->order[i], link = t->vertices[v].parent_link;
-		const double room = (double)buffer_of(t, link, cn_topo_assumed_buffer(t)) *
-				    t->links[link].channels;
+		const double room = (double)buffer_of(t, link, assumed) * t->links[link].channels;
 
 		if (room > 0 && f[v].is_slowest) {
 			window = room * CN_TOPO_ALL / waiting_at(t, f, v, n) /
@@ -357,11 +357,10 @@ uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, 
 	return least < WINDOW_MAX ? (uint32_t)least : WINDOW_MAX;
 }
 
-uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
-				 uint64_t time, uint32_t bytes)
+uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
 {
 	uint32_t link, window = cn_topo_window(t, hosts, n, 2, NULL),
-		       slowest = cn_topo_slowest_window(t, hosts, n, time, bytes, &link);
+		       slowest = cn_topo_slowest_window(t, hosts, n, 0, 1, &link);
 
 	return slowest < window ? slowest : window;
 }

@@ -243,7 +243,7 @@ static uint32_t topo_window(const struct measure *m, enum cn_window_rule rule,
 		return COLLNET_WINDOW_OFF;
 	}
 	return rule == CN_WINDOW_LINK ? cn_topo_link_window(topo, vertices, n)
-				      : cn_topo_exchange_window(topo, vertices, n, 0, 1);
+				      : cn_topo_exchange_window(topo, vertices, n);
 }
 
 /*

@@ -95,16 +95,14 @@ int cn_alltoall_local(const struct cn_layout *l, const struct cn_plan *p, uint32
 {
 	struct cn_action a = { .kind = CN_ACT_COPY, .peer = me };
 	const uint64_t mine = l->first[me + 1] - l->first[me];
-	/* Each block that this node has or gets is one. */
-	const int rc = p->blocks != NULL
-			       ? COLLNET_OK
-			       : cn_sched_check_room(out, mine * (2 * l->nranks - mine), err);
+	int rc;
 
-	if (rc != COLLNET_OK) {
-		return rc;
+	if (p->blocks != NULL) {
+		return copy_vector(l, p, me, out, err);
 	}
-	return p->blocks != NULL ? copy_vector(l, p, me, out, err)
-				 : add_blocks(l, p, me, me, a, out, err);
+	/* Each block that this node has or gets is one action. */
+	rc = cn_sched_check_room(out, mine * (2 * l->nranks - mine), err);
+	return rc != COLLNET_OK ? rc : add_blocks(l, p, me, me, a, out, err);
 }
 
 int cn_alltoall_send(const struct cn_layout *l, const struct cn_plan *p, uint32_t me, uint32_t to,

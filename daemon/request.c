@@ -8,8 +8,8 @@
  */
 #include "daemon/daemon.h"
 
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool violation(struct cn_client *c, const char *what)

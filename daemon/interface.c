@@ -255,12 +255,18 @@ void cn_iface_close(struct cn_daemon *d)
 	d->iface.netlink_fd = -1;
 }
 
+/* What happened to the interface, for users. */
+static void compose(const struct cn_daemon *d, const char *what, char text[CN_ERR_TEXT])
+{
+	snprintf(text, CN_ERR_TEXT, "interface %s %s on node %s", d->iface.name, what,
+		 d->runtime.node);
+}
+
 static void fail_all(struct cn_daemon *d, const char *what)
 {
 	char text[CN_ERR_TEXT];
 
-	snprintf(text, sizeof(text), "interface %s %s on node %s", d->iface.name, what,
-		 d->runtime.node);
+	compose(d, what, text);
 	log_change(d, COLLNET_LOG_ERROR, text);
 	cn_engine_fail(d->runtime.engine, d->now, COLLNET_EIFACE, text);
 }
@@ -322,8 +328,7 @@ static void shrink(struct cn_daemon *d, uint32_t mtu)
 		 d->runtime.link->mtu);
 	fail_all(d, what);
 	cn_engine_abandon_longer(d->runtime.engine, mtu);
-	snprintf(f->text, sizeof(f->text), "interface %s %s on node %s", f->name, what,
-		 d->runtime.node);
+	compose(d, what, f->text);
 	f->down = true;
 	f->look_at = d->now + LOOK_AGAIN;
 }
@@ -364,6 +369,7 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 	int found = cn_interface_find(f->name, &now, err);
 	uint32_t mtu;
 	bool same, shrunk, other_address;
+	const char *what;
 	int rc;
 
 	if (found < 0) {
@@ -382,14 +388,16 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 		shrink(d, mtu);
 		return COLLNET_OK;
 	}
+	what = found == 0	? "was removed"
+	       : same		? "went down"
+	       : !other_address ? "was replaced"
+				: cn_link_address_changed(d->runtime.link);
 	if (d->runtime.engine != NULL && !f->down && (!same || !now.up || went_down)) {
-		fail_all(d, found == 0	    ? "was removed"
-			    : same	    ? "went down"
-			    : other_address ? cn_link_address_changed(d->runtime.link)
-					    : "was replaced");
+		fail_all(d, what);
 		went_down = true;
 	}
 	if (d->runtime.engine != NULL && (!same || shrunk)) {
+		compose(d, what, f->lost);
 		detach(d, same ? CN_BYE_MTU : other_address ? CN_BYE_ADDRESS : CN_BYE_MOVED);
 	}
 	if (found == 0 || !now.up) {

@@ -131,8 +131,7 @@ static bool is_down(const struct cn_client *c, struct cn_err *err)
 /* What the client holds was of an interface that is gone. */
 static void fail_lost(const struct cn_client *c, struct cn_err *err)
 {
-	cn_fail(err, COLLNET_EIFACE, "interface %s was removed or changed on node %s",
-		c->daemon->iface.name, c->daemon->runtime.node);
+	cn_fail(err, COLLNET_EIFACE, "%s", c->daemon->iface.lost);
 }
 
 static bool lost_team(const struct cn_client *c, uint32_t team)

@@ -94,11 +94,11 @@ static void assert_clear_behind(const char *text, size_t size)
 	}
 }
 
+static union cn_msg answer; /* the last one */
+
 /* The status of the answer, of this type; INT32_MAX: there is none. Its text shows nothing else. */
 static int32_t ask(const void *m, size_t len, enum cn_msg_type type)
 {
-	static union cn_msg answer;
-
 	memset(&answer, 0, sizeof(answer));
 	paint_stack();
 	cn_client_message(c, m, len);
@@ -169,8 +169,10 @@ static void endpoint__that_is_lost(void **state)
 	(void)state;
 	assert_int_equal(open_endpoint(HIGH, 7), COLLNET_OK);
 	cn_client_detach(c);
+	snprintf(d->iface.lost, sizeof(d->iface.lost), "interface eth0 was removed on node h1");
 	assert_int_equal(endpoints(), 0);
 	assert_int_equal(receive(HIGH, 1), COLLNET_EIFACE);
+	assert_string_equal(answer.done.text, d->iface.lost);
 	assert_false(c->marked);
 	assert_int_equal(close_endpoint(HIGH), COLLNET_OK);
 	assert_int_equal(endpoints(), 0);

@@ -13,6 +13,7 @@
  *   client.c   accepts and reads clients
  *   close.c    closes them
  *   quota.c    limits per user
+ *   subuid.c   whose limits those of a subordinate user ID are
  *   receive.c  receives from a client's socket without accepting descriptors
  *   request.c  clients' requests and their completions
  *   report.c   what clients ask about the node
@@ -28,9 +29,8 @@
  *   log.c      logs to standard error
  *
  * One thread. Neither sockets nor rings ever block: a client that does not read what it is sent is
- * closed. Only the
- * loop calls the engine; functions that the engine calls (completions of requests) send a message
- * and mark clients for close, and leave the rest to the loop.
+ * closed. Only the loop calls the engine; functions that the engine calls (completions of requests)
+ * send a message and mark clients for close, and leave the rest to the loop.
  */
 #ifndef CN_DAEMON_H
 #define CN_DAEMON_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The packet filter of all links: frames of our EtherType, and those of the
- * encapsulation udp with that number as the port, for this address or for all, from another
- * address.
+ * The packet filter of all links: frames of our EtherType, and those of the encapsulations udp and
+ * tcp with that number as the port, for this address or for all, from another address.
  */
 #ifndef CN_LINK_FILTER_H
 #define CN_LINK_FILTER_H

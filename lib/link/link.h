@@ -7,9 +7,9 @@
  *   pcap    libpcap receives, libnet builds and injects; portable (not with --without-pcap)
  *
  * A link never blocks and never allocates after opening. It delivers only frames of its
- * EtherType, or of the encapsulation udp with that number as the port, that are addressed to it or
- * to the broadcast address, and never its own. Frames of the encapsulation that the link does not
- * use are delivered, too, so that the transport can report their senders.
+ * EtherType, or of the encapsulations udp and tcp with that number as the port, that are addressed
+ * to it or to the broadcast address, and never its own. Frames of the encapsulation that the link
+ * does not use are delivered, too, so that the transport can report their senders.
  */
 #ifndef CN_LINK_H
 #define CN_LINK_H

@@ -3,6 +3,7 @@
 # 80 columns; every .Xr to a page of collnet leads to one;
 # every file that HACKING.md names exists; and collnet.h, collnet_strerror() and its page describe each status alike.
 set -u
+: "${PREFIX:?where collnet is installed}"
 cd "$(dirname "$0")/../.." || exit 1
 command -v mandoc >/dev/null || {
 	echo "skip: mandoc is not installed"

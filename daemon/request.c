@@ -182,6 +182,7 @@ static int join(struct cn_client *c, const struct cn_msg_join *m, struct cn_done
 	const struct cn_split_call call = { m->job, m->making, m->color, m->key };
 	const cn_time now = c->daemon->now, deadline = deadline_of(c, m->timeout_ms);
 
+	cn_engine_set_payer(c->daemon->runtime.engine, c->user->uid);
 	if (m->derived == 0) {
 		return cn_team_join(c->daemon->runtime.engine, now, owner_of(c, m->secret), m->job,
 				    m->rank, m->ranks, deadline, done, out, err);
@@ -218,9 +219,6 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 	if (is_down(c, &err) || (!outside && check_teams(c, owner, m->job, &err) != COLLNET_OK) ||
 	    join(c, m, &op->done, member, &err) != COLLNET_OK) {
 		return op_refused(op, &err);
-	}
-	if (*member != NULL) {
-		cn_member_set_payer(*member, c->user->uid);
 	}
 	return true;
 }

@@ -13,8 +13,7 @@ void cn_copies_enter(struct cn_copies *c, struct cn_op *op)
 	if (at->next != NULL) {
 		return;
 	}
-	at->payer = (uint32_t)(cn_mix64(op->team->members != NULL ? op->team->members->payer : 0) %
-			       CN_COPY_PAYERS);
+	at->payer = (uint32_t)(cn_mix64(cn_team_payer(op->team)) % CN_COPY_PAYERS);
 	next = c->next[at->payer];
 	if (next == NULL) {
 		at->next = at->prev = op;

@@ -128,8 +128,9 @@ uint64_t cn_member_run(const struct cn_member *m);
  */
 void cn_team_leave(struct cn_member *m, cn_time now, bool dead);
 
-/* Who is charged for the member; not known to other nodes, while the owner may be a secret's. */
-void cn_member_set_payer(struct cn_member *m, uint64_t payer);
+/* Who is charged for the members that join from now on, 0 at first; not known to other nodes, while
+ * the owner may be a secret's. */
+void cn_engine_set_payer(struct cn_engine *e, uint64_t payer);
 uint64_t cn_member_owner(const struct cn_member *m);
 /* Teams with a member that this payer is charged for. *takes_part: the forming one of this owner
  * and name, which another rank can join, is among them. */

@@ -59,7 +59,8 @@ struct cn_engine {
 	bool closing;
 	bool no_carrier;  /* of the interface */
 	bool crowded_out; /* an operation would send, and none of its frames will open the window */
-	struct cn_bucket job_log[CN_JOB_LOGS]; /* lines of the log, by owner: several share one */
+	uint64_t payer;	  /* of the members that join: cn_engine_set_payer() */
+	struct cn_bucket job_log[CN_JOB_LOGS]; /* lines of the log, by payer: several share one */
 	uint32_t job_log_suppressed;
 	uint32_t early_frames; /* kept for teams that are divided, at most CN_EARLY_FRAMES */
 };

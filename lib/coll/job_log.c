@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lines of the log about jobs. They are limited per owner, so that a user cannot fill the log of a
- * node by jobs that fail. */
+/* Lines of the log about jobs. They are limited per payer, so that a user cannot fill the log of a
+ * node by jobs that fail; not per owner, of whom a user may invent many (secrets). */
 #include "coll/engine_state.h"
 #include "coll/team.h"
 
@@ -10,7 +10,7 @@ static const cn_time each = 1000 * CN_MS;
 void cn_job_log(const struct cn_team *t, enum collnet_log_level level, const char *fmt, ...)
 {
 	struct cn_engine *e = t->engine;
-	struct cn_bucket *b = &e->job_log[cn_mix64(t->owner) % CN_JOB_LOGS];
+	struct cn_bucket *b = &e->job_log[cn_mix64(cn_team_payer(t)) % CN_JOB_LOGS];
 	va_list ap;
 
 	if (!cn_bucket_take(b, cn_node_now(e->own.node), BURST, each)) {

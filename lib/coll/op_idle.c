@@ -107,11 +107,6 @@ void cn_op_count(struct cn_op *op, uint64_t before)
 	op->team->engine->scheduled += more;
 }
 
-static uint64_t payer_of(const struct cn_team *t)
-{
-	return t->members != NULL ? t->members->payer : 0;
-}
-
 /* Whether all teams of this one's payer have too much. */
 static bool is_beyond(const struct cn_team *t, uint64_t most)
 {
@@ -119,7 +114,7 @@ static bool is_beyond(const struct cn_team *t, uint64_t most)
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; e->scheduled > most && i < e->places; i++) {
-		if (e->teams[i] != NULL && payer_of(e->teams[i]) == payer_of(t)) {
+		if (e->teams[i] != NULL && cn_team_payer(e->teams[i]) == cn_team_payer(t)) {
 			bytes += e->teams[i]->scheduled;
 		}
 	}

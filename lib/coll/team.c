@@ -256,6 +256,7 @@ int cn_team_add_member(struct cn_team *t, cn_time now, uint32_t rank, cn_time de
 	}
 	m->team = t;
 	m->rank = rank;
+	m->payer = t->engine->payer;
 	m->joining = done;
 	m->join_deadline = deadline;
 	m->next = *at;
@@ -391,9 +392,14 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool dead)
 	}
 }
 
-void cn_member_set_payer(struct cn_member *m, uint64_t payer)
+void cn_engine_set_payer(struct cn_engine *e, uint64_t payer)
 {
-	m->payer = payer;
+	e->payer = payer;
+}
+
+uint64_t cn_team_payer(const struct cn_team *t)
+{
+	return t->members != NULL ? t->members->payer : 0;
 }
 
 uint64_t cn_member_owner(const struct cn_member *m)

@@ -49,7 +49,7 @@ struct cn_member {
 	struct cn_team *team;
 	struct cn_member *next;
 	uint32_t rank;
-	uint64_t payer;	 /* cn_member_set_payer() */
+	uint64_t payer;	 /* cn_engine_set_payer() */
 	uint32_t posted; /* operations posted so far */
 	uint32_t done_ops;
 	struct cn_split *split;	 /* its call divides a team (split.h); NULL: no */
@@ -146,10 +146,12 @@ struct cn_team *cn_team_forming(const struct cn_engine *e, uint64_t owner, const
 int cn_team_add_member(struct cn_team *t, cn_time now, uint32_t rank, cn_time deadline,
 		       struct cn_done *done, struct cn_member **out, struct cn_err *err);
 struct cn_team *cn_team_by_id(struct cn_engine *e, uint32_t id);
+/* Who is charged for its first rank here; 0: it has none. */
+uint64_t cn_team_payer(const struct cn_team *t);
 /* The node of a ready team whose peer this is, of the node's own transport or the team's, also one
  * that is gone; UINT32_MAX: none. */
 uint32_t cn_team_node_of(const struct cn_team *t, const struct cn_peer *p);
-/* A line of the log about its job, unless there were too many of its owner. (job_log.c) */
+/* A line of the log about its job, unless there were too many of its payer. (job_log.c) */
 void cn_job_log(const struct cn_team *t, enum collnet_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* A deadline of it was added or removed, or something that it waits for has come. */

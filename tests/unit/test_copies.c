@@ -38,12 +38,12 @@ static struct local *local_teams(void)
 	for (uint32_t t = 0; t < TEAMS; t++) {
 		m->recv[t] = calloc(1, BLOCK);
 		snprintf(job, sizeof(job), "j%u", t);
+		cn_engine_set_payer(m->w->engines[0], t == TEAMS - 1 ? 2 : 1);
 		assert_int_equal(cn_team_join(m->w->engines[0], m->w->now, OWNER, job, 0, 1,
 					      m->w->now + SECOND,
 					      engine_begin_wait(m->w, &m->waiter[t]), &m->member[t],
 					      &err),
 				 COLLNET_OK);
-		cn_member_set_payer(m->member[t], t == TEAMS - 1 ? 2 : 1);
 	}
 	engine_run(m->w, SECOND);
 	return m;

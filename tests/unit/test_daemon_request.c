@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "daemon/daemon.h"
+#include "log_capture.h"
 #include "tests/unit/hub.h"
 
 #define HIGH 40u /* number of an endpoint, of more than 32 bits */
@@ -231,11 +232,12 @@ static void request__refused_by_a_quota(void **state)
 	assert_int_equal(receive(0, 2), COLLNET_ELIMIT);
 }
 
-static void join_team(struct cn_client *of, uint32_t team, const char *job)
+/* A rank of as many joins; where there are more, they do not come. */
+static void join_team(struct cn_client *of, uint32_t team, const char *job, uint32_t ranks)
 {
 	struct cn_msg_join m = { .head = { .type = CN_MSG_JOIN, .tag = 100 + team % 100 },
 				 .team = team,
-				 .ranks = 2, /* of which one does not come */
+				 .ranks = ranks,
 				 .timeout_ms = 1000 };
 
 	snprintf(m.job, sizeof(m.job), "%s", job);
@@ -253,18 +255,47 @@ static uint32_t teams_of(const struct cn_client *of)
 	return n;
 }
 
-/* Another client, greeted; the test's end of its socket in *end. */
-static struct cn_client *another(int *end)
+/* Another client, greeted, of this user; the test's end of its socket in *end. */
+static struct cn_client *another(uid_t uid, int *end)
 {
 	struct cn_client *other;
 	int p[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p), 0);
-	other = cn_client_new(d, p[0], 1000);
+	other = cn_client_new(d, p[0], uid);
 	assert_non_null(other);
 	other->greeted = true;
 	*end = p[1];
 	return other;
+}
+
+/* A user that invents secrets, and so owners, has no more lines of the log, and takes none of
+ * another user's. */
+static void join__lines_of_a_user(void **state)
+{
+	enum { JOBS = 300 };
+	struct cn_msg_join join = { .head = { .type = CN_MSG_JOIN, .tag = 1 },
+				    .ranks = 1, /* ready at once */
+				    .timeout_ms = 1000,
+				    .job = "job" };
+	const struct cn_msg_leave leave = { .head = { .type = CN_MSG_LEAVE } };
+	struct cn_client *other;
+	int end;
+
+	(void)state;
+	log_capture();
+	for (uint32_t i = 0; i < JOBS; i++) {
+		join.secret = CN_OWNER_SECRET | cn_mix64(i);
+		assert_int_equal(ask(&join, sizeof(join), CN_MSG_JOINED), COLLNET_OK);
+		assert_int_equal(ask(&leave, sizeof(leave), CN_MSG_REPLY), COLLNET_OK);
+	}
+	assert_in_range(logged_lines, 50, JOBS / 2);
+	other = another(1001, &end);
+	log_capture();
+	join_team(other, 0, "other", 1);
+	assert_non_null(strstr(logged, "job other: 1 ranks on 1 nodes are there"));
+	log_capture_end();
+	close(end);
 }
 
 /* Clients that end have many teams: a turn that is over leaves one, of each of them by turns. */
@@ -277,12 +308,12 @@ static void close__in_turns(void **state)
 	int end;
 
 	(void)state;
-	other = another(&end);
+	other = another(1000, &end);
 	for (uint32_t i = 0; i < TEAMS; i++) {
 		snprintf(job, sizeof(job), "job%u", i);
-		join_team(c, 201 * i, job);
+		join_team(c, 201 * i, job, 2);
 		snprintf(job, sizeof(job), "other%u", i);
-		join_team(other, i, job);
+		join_team(other, i, job, 2);
 	}
 	assert_int_equal(open_endpoint(HIGH, 7), COLLNET_OK);
 	cn_client_mark(c, NULL);
@@ -323,9 +354,9 @@ static void close__before_others_come(void **state)
 	int end, old = fd;
 
 	(void)state;
-	other = another(&end);
-	join_team(c, 0, "first");
-	join_team(c, 1, "job");
+	other = another(1000, &end);
+	join_team(c, 0, "first", 2);
+	join_team(c, 1, "job", 2);
 	assert_int_equal(open_endpoint(HIGH, 7), COLLNET_OK);
 	cn_client_mark(c, NULL);
 	d->closing_ends = 1;
@@ -359,6 +390,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(endpoint__lost_and_opened_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(persistent__keeps_its_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(request__refused_by_a_quota, setup, teardown),
+		cmocka_unit_test_setup_teardown(join__lines_of_a_user, setup, teardown),
 		cmocka_unit_test_setup_teardown(close__in_turns, setup, teardown),
 		cmocka_unit_test_setup_teardown(close__before_others_come, setup, teardown),
 	};

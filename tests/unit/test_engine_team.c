@@ -434,7 +434,7 @@ static void engine__numbers_wrap(void **state)
 	}
 }
 
-static uint32_t lines[2], suppressed; /* of the log, about the jobs of two owners */
+static uint32_t lines[2], suppressed; /* of the log, about the jobs of two payers */
 
 static void count_line(void *ctx, enum collnet_log_level level, const char *line)
 {
@@ -446,12 +446,13 @@ static void count_line(void *ctx, enum collnet_log_level level, const char *line
 }
 
 /* A job of one rank, which is ready at once, and ends. */
-static void one_job(struct engine_fixture *w, uint64_t owner, const char *job)
+static void one_job(struct engine_fixture *w, uint64_t payer, uint64_t owner, const char *job)
 {
 	struct engine_waiter x = { 0 };
 	struct cn_member *m;
 	struct cn_err err = { 0 };
 
+	cn_engine_set_payer(w->engines[0], payer);
 	assert_int_equal(cn_team_join(w->engines[0], w->now, owner, job, 0, 1, CN_NEVER,
 				      engine_begin_wait(w, &x), &m, &err),
 			 COLLNET_OK);
@@ -462,23 +463,24 @@ static void one_job(struct engine_fixture *w, uint64_t owner, const char *job)
 	cn_team_leave(m, w->now, false);
 }
 
-/* A user's jobs do not fill the log, or keep those of others out of it. */
+/* A user's jobs do not fill the log, or keep those of others out of it, whatever his secrets are.
+ */
 static void engine__lines_about_jobs(void **state)
 {
 	struct engine_fixture *w = engine_fixture(1, NULL, NULL);
 
 	(void)state;
 	collnet_set_log(count_line, NULL);
-	for (int i = 0; i < 1000; i++) {
-		one_job(w, OWNER, "first");
+	for (uint32_t i = 0; i < 1000; i++) {
+		one_job(w, 1, CN_OWNER_SECRET | cn_mix64(i), "first");
 	}
-	one_job(w, OWNER + 1, "second");
+	one_job(w, 2, OWNER, "second");
 	assert_in_range(lines[0], 50, 200);
 	assert_int_equal(lines[1], 1);
 	assert_int_equal(suppressed, 1);
 	engine_run(w, 10 * SECOND);
 	lines[0] = 0;
-	one_job(w, OWNER, "first");
+	one_job(w, 1, OWNER, "first");
 	assert_int_equal(lines[0], 1);
 	collnet_set_log(NULL, NULL);
 	engine_fixture_free(w);

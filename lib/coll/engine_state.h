@@ -61,6 +61,7 @@ struct cn_engine {
 	bool crowded_out; /* an operation would send, and none of its frames will open the window */
 	uint64_t payer;	  /* of the members that join: cn_engine_set_payer() */
 	struct cn_bucket job_log[CN_JOB_LOGS]; /* lines of the log, by payer: several share one */
+	struct cn_bucket job_log_notes;	       /* lines that tell of those that were suppressed */
 	uint32_t job_log_suppressed;
 	uint32_t early_frames; /* kept for teams that are divided, at most CN_EARLY_FRAMES */
 };

@@ -10,14 +10,15 @@ static const cn_time each = 1000 * CN_MS;
 void cn_job_log(const struct cn_team *t, enum collnet_log_level level, const char *fmt, ...)
 {
 	struct cn_engine *e = t->engine;
+	const cn_time now = cn_node_now(e->own.node);
 	struct cn_bucket *b = &e->job_log[cn_mix64(cn_team_payer(t)) % CN_JOB_LOGS];
 	va_list ap;
 
-	if (!cn_bucket_take(b, cn_node_now(e->own.node), BURST, each)) {
+	if (!cn_bucket_take(b, now, BURST, each)) {
 		e->job_log_suppressed++;
 		return;
 	}
-	if (e->job_log_suppressed > 0) {
+	if (e->job_log_suppressed > 0 && cn_bucket_take(&e->job_log_notes, now, 1, each)) {
 		cn_log(COLLNET_LOG_WARNING, "%u more lines about jobs were suppressed",
 		       e->job_log_suppressed);
 		e->job_log_suppressed = 0;

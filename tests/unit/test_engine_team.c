@@ -471,6 +471,7 @@ static void engine__lines_about_jobs(void **state)
 
 	(void)state;
 	collnet_set_log(count_line, NULL);
+	lines[0] = lines[1] = suppressed = 0;
 	for (uint32_t i = 0; i < 1000; i++) {
 		one_job(w, 1, CN_OWNER_SECRET | cn_mix64(i), "first");
 	}
@@ -482,6 +483,30 @@ static void engine__lines_about_jobs(void **state)
 	lines[0] = 0;
 	one_job(w, 1, OWNER, "first");
 	assert_int_equal(lines[0], 1);
+	collnet_set_log(NULL, NULL);
+	engine_fixture_free(w);
+}
+
+/* The lines that tell how many were suppressed do not fill it either. */
+static void engine__lines_about_lines(void **state)
+{
+	struct engine_fixture *w = engine_fixture(1, NULL, NULL);
+
+	(void)state;
+	collnet_set_log(count_line, NULL);
+	lines[0] = lines[1] = suppressed = 0;
+	for (int i = 0; i < 200; i++) {
+		one_job(w, 1, OWNER, "first");
+	}
+	for (int second = 1; second <= 3; second++) {
+		for (int i = 0; i < 20; i++) {
+			one_job(w, 1, OWNER, "first");
+			one_job(w, 2, OWNER, "second");
+		}
+		assert_int_equal(lines[1], 20 * second);
+		assert_int_equal(suppressed, second);
+		engine_run(w, SECOND);
+	}
 	collnet_set_log(NULL, NULL);
 	engine_fixture_free(w);
 }
@@ -501,6 +526,7 @@ int main(void)
 		cmocka_unit_test(engine__failed_team_holds_no_frames),
 		cmocka_unit_test(engine__jobs_one_after_the_other),
 		cmocka_unit_test(engine__lines_about_jobs),
+		cmocka_unit_test(engine__lines_about_lines),
 	};
 
 	print_message("seed %u\n", SEED);

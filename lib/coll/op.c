@@ -197,10 +197,19 @@ void cn_op_try_finish(struct cn_op *op)
 	finish(op, COLLNET_OK, "");
 }
 
+/* Whether polls of the transport have something to do for it: sends and waits, perhaps, or its end.
+ * Copies have their turns, and ranks combine, also while the transport rests. */
+static bool goes_on_in_polls(const struct cn_op *op)
+{
+	return op->ntargets > 0 || op->synchronised || op->remaining == op->held;
+}
+
 void cn_op_go_on(struct cn_op *op)
 {
 	cn_op_reduce(op);
-	cn_team_touch(op->team);
+	if (goes_on_in_polls(op)) {
+		cn_team_touch(op->team);
+	}
 	cn_op_try_finish(op);
 }
 

@@ -293,11 +293,19 @@ static bool waits_for_window(const struct cn_transport *x)
 	return false;
 }
 
+/* Whether its team is on this node alone: it waits for no frames, but for calls and for the turns
+ * of its copies, neither of which polls bring about. */
+static bool is_of_one_node(const struct cn_transport *x)
+{
+	return x->team != NULL && x->team->layout.nnodes == 1;
+}
+
 void cn_transport_rest(struct cn_engine *e, cn_time now)
 {
 	struct cn_transport *next;
 
 	for (struct cn_transport *x = e->own.next_active; x != NULL; x = next) {
+		bool soon;
 		cn_time at;
 
 		next = x->next_active;
@@ -305,13 +313,14 @@ void cn_transport_rest(struct cn_engine *e, cn_time now)
 			x->stirred = false;
 			x->rest_at = now + rest_after;
 		}
-		if ((x->rest_at > now && x->sources.n > 0) || x->pending.n > 0 ||
-		    waits_for_window(x) || !cn_node_is_quiet(x->node)) {
+		soon = x->rest_at > now && !is_of_one_node(x);
+		if ((soon && x->sources.n > 0) || x->pending.n > 0 || waits_for_window(x) ||
+		    !cn_node_is_quiet(x->node)) {
 			continue;
 		}
 		x->team_at = x->team != NULL ? cn_team_deadline(x->team) : CN_NEVER;
 		at = cn_min_time(cn_transport_deadline(x), x->team_at);
-		if (at == CN_NEVER || (at > now && x->rest_at <= now)) {
+		if (at == CN_NEVER || (at > now && !soon)) {
 			deactivate(x);
 			cn_heap_set(&e->waiting, &x->timer, at);
 		}

@@ -60,8 +60,9 @@ void cn_transport_close(struct cn_transport *x, cn_time now);
  * cost no time that are idle, or wait for others.
  */
 void cn_transport_activate(struct cn_transport *x);
-/* After all had nothing to send: those are not active any more that nothing came for lately, and
- * which only a frame, a timer or a call can give something to do. */
+/* After all had nothing to send: those are not active any more that nothing came for lately, or
+ * whose team is on this node alone, and which only a frame, a timer, a call, or copies that are
+ * made can give something to do. */
 void cn_transport_rest(struct cn_engine *e, cn_time now);
 /* When a transport that is not active has something to do. */
 cn_time cn_transport_wake_at(const struct cn_engine *e);

@@ -18,7 +18,7 @@
 #define CHUNKS 4u
 #define BLOCK  ((size_t)CHUNKS * CN_COPY_CHUNK)
 
-/* Teams of one rank each, on one node; the last one has another payer than the others. */
+/* Teams of one rank each, on node 0; the last one has another payer than the others. */
 struct local {
 	struct engine_fixture *w;
 	struct cn_member *member[TEAMS];
@@ -26,13 +26,13 @@ struct local {
 	uint8_t *send, *recv[TEAMS];
 };
 
-static struct local *local_teams(void)
+static struct local *local_teams(uint32_t nodes)
 {
 	struct local *m = calloc(1, sizeof(*m));
 	struct cn_err err;
 	char job[16];
 
-	m->w = engine_fixture(1, NULL, NULL);
+	m->w = engine_fixture(nodes, NULL, NULL);
 	m->send = malloc(BLOCK);
 	memset(m->send, 1, BLOCK);
 	for (uint32_t t = 0; t < TEAMS; t++) {
@@ -83,6 +83,18 @@ static uint32_t done(const struct local *m)
 	return n;
 }
 
+/* So many teams take part in the polls of node 0. */
+static uint32_t active(const struct local *m)
+{
+	uint32_t n = 0;
+
+	for (const struct cn_transport *x = m->w->engines[0]->own.next_active; x != NULL;
+	     x = x->next_active) {
+		n++;
+	}
+	return n;
+}
+
 static void local_end(struct local *m)
 {
 	for (uint32_t t = 0; t < TEAMS; t++) {
@@ -97,7 +109,7 @@ static void local_end(struct local *m)
 /* One poll copies one chunk for all; payers take turns, and the operations of each. */
 static void copies__in_turns(void **state)
 {
-	struct local *m = local_teams();
+	struct local *m = local_teams(1);
 	uint32_t polls = 0;
 
 	(void)state;
@@ -133,7 +145,7 @@ static void copies__in_turns(void **state)
 /* Short copies: many in one poll. */
 static void copies__many_short_ones(void **state)
 {
-	struct local *m = local_teams();
+	struct local *m = local_teams(1);
 
 	(void)state;
 	for (uint32_t t = 0; t < TEAMS; t++) {
@@ -147,7 +159,7 @@ static void copies__many_short_ones(void **state)
 /* An operation that ends by its deadline, or with its team, has no turn any more. */
 static void copies__that_end(void **state)
 {
-	struct local *m = local_teams();
+	struct local *m = local_teams(1);
 
 	(void)state;
 	for (uint32_t t = 0; t < 4; t++) {
@@ -179,12 +191,90 @@ static void copies__that_end(void **state)
 	free(m);
 }
 
+/* Teams take no part in polls while they wait for their turns, until they are done. */
+static void copies__polls_without_teams(void **state)
+{
+	struct local *m = local_teams(1);
+
+	(void)state;
+	for (uint32_t t = 0; t < TEAMS; t++) {
+		call(m, t, BLOCK, t % 2 == 0 ? CN_NEVER : m->w->now + SECOND);
+	}
+	while (done(m) < TEAMS) {
+		const uint32_t before = done(m);
+
+		cn_poller_poll(m->w->pollers[0], m->w->now);
+		assert_int_equal(active(m), done(m) - before);
+	}
+	local_end(m);
+}
+
+/* Nor does a team of two nodes, two of whose ranks are here, when what is left of its operation is
+ * copies: they wait for those of the others. */
+static void copies__after_frames(void **state)
+{
+	struct local *m = local_teams(2);
+	struct cn_coll_args a = engine_alltoall(2 * CN_COPY_CHUNK);
+	struct engine_waiter waiter[3] = { 0 };
+	struct cn_member *member[3];
+	uint8_t *send = calloc(3, a.bytes), *recv[3];
+	struct cn_err err;
+
+	(void)state;
+	memset(send, 1, 3 * a.bytes);
+	for (uint32_t r = 0; r < 3; r++) {
+		recv[r] = calloc(3, a.bytes);
+		cn_engine_set_payer(m->w->engines[r / 2], 1);
+		assert_int_equal(cn_team_join(m->w->engines[r / 2], m->w->now, OWNER, "both", r, 3,
+					      m->w->now + SECOND,
+					      engine_begin_wait(m->w, &waiter[r]), &member[r],
+					      &err),
+				 COLLNET_OK);
+	}
+	engine_run(m->w, SECOND);
+	for (uint32_t t = 0; t < TEAMS; t++) {
+		call(m, t, BLOCK, CN_NEVER);
+	}
+	for (uint32_t r = 0; r < 3; r++) {
+		a.send = send;
+		a.recv = recv[r];
+		a.deadline = m->w->now + SECOND;
+		assert_int_equal(cn_coll_post(member[r], m->w->now, &a,
+					      engine_begin_wait(m->w, &waiter[r]), &err),
+				 COLLNET_OK);
+	}
+	while (waiter[2].calls == 0) {
+		assert_true(engine_step(m->w, m->w->now + SECOND));
+	}
+	while (active(m) > 0 && waiter[0].calls == 0) { /* the last acknowledgements */
+		m->w->now += CN_MS;
+		engine_step(m->w, m->w->now + SECOND);
+	}
+	assert_int_equal(waiter[0].calls, 0);
+	while (waiter[0].calls == 0) {
+		const uint32_t before = done(m);
+
+		cn_poller_poll(m->w->pollers[0], m->w->now);
+		assert_int_equal(active(m), done(m) - before + waiter[0].calls);
+	}
+	for (uint32_t r = 0; r < 3; r++) {
+		assert_int_equal(waiter[r].status, COLLNET_OK);
+		assert_memory_equal(recv[r], send, 3 * a.bytes);
+		cn_team_leave(member[r], m->w->now, false);
+		free(recv[r]);
+	}
+	free(send);
+	local_end(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copies__in_turns),
 		cmocka_unit_test(copies__many_short_ones),
 		cmocka_unit_test(copies__that_end),
+		cmocka_unit_test(copies__polls_without_teams),
+		cmocka_unit_test(copies__after_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

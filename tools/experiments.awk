@@ -44,6 +44,19 @@ function best(shape, line) { return cell("exchange", shape " " line, -5) + 0 }
 function exchange(    i, n, shapes, s) {
 	n = split("8x2 8x3 6x4 8x4", shapes, " ")
 	reset()
+	for (i = 1; i <= n; i++) {
+		add(best(shapes[i], "sync+GW+CA"))
+		add(best(shapes[i], "sync+GW+CA@412mbit"))
+	}
+	v["both"] = range(1)
+	reset()
+	for (i = 1; i <= n; i++)
+		if (shapes[i] != "8x3")
+			add(best(shapes[i], "sync+GW+CA") - best(shapes[i], "sync+GW"))
+	v["alone-gigabit"] = sprintf("%.1f", high)
+	v["alone-8x3"] = sprintf("%.1f", best("8x3", "sync+GW"))
+	v["alone-8x3-lost"] = cell("exchange", "8x3 sync+GW", -3)
+	reset()
 	for (i = 1; i <= n; i++)
 		add(best(shapes[i], "sync+GW@412mbit"))
 	v["window-alone"] = range(1)
@@ -69,6 +82,7 @@ function exchange(    i, n, shapes, s) {
 	v["nearer"] = range(0)
 	for (i = 2; i <= n; i++)
 		v["root-" shapes[i]] = sprintf("%.1f", best(shapes[i], "sync+GW+CA@412mbit root 45"))
+	v["root-lost"] = cell("exchange", "8x4 sync+GW+CA@412mbit root 45", -3)
 }
 
 function flows(    i, n, pairs) {
@@ -108,7 +122,12 @@ function aapc(    f, i, t, sizes, n, key) {
 	for (f = 7; f <= 8; f++)
 		for (i = 1; i <= n; i++)
 			add((1 - cell("aapc-" f, sizes[i] " KiB", 8) / cell("aapc-" f, sizes[i] " KiB", 7)) * 100)
-	v["aapc-less"] = sprintf("%.0f", high)
+	v["aapc-less"] = range(0)
+	reset()
+	for (f = 6; f <= 8; f++)
+		for (i = 1; i <= n; i++)
+			add((cell("aapc-" f, sizes[i] " KiB", 8) / cell("aapc-" f, sizes[i] " KiB", 10) - 1) * 100)
+	v["aapc-above"] = range(0)
 	reset()
 	for (i = 4; i <= n; i++)
 		for (f = 3; f <= 7; f += 2)
@@ -158,6 +177,7 @@ function limits(    i, n, hosts) {
 	add(100 - cell("loss", "1.0", 4))
 	add(100 - cell("loss", "1.0", 5))
 	v["loss-long"] = range(1)
+	v["loss-short"] = sprintf("%.0f", (cell("loss", "0.0", 3) / cell("loss", "1.0", 3) - 1) * 100)
 	n = split("4 8 16 32 64 128 256 512 1024", hosts, " ")
 	reset()
 	for (i = 1; i <= n; i++)

@@ -57,6 +57,17 @@ static bool ends_here(struct glue_call *k, enum glue_op op, size_t bytes, int *r
 	return false;
 }
 
+/*
+ * A rank exchanges with itself as much as with each other rank, so what it sends is as long as what
+ * it receives. Else the library would use memory behind the shorter of the two.
+ */
+static int match(size_t received, int nsend, MPI_Datatype tsend)
+{
+	const size_t sent = glue_bytes(nsend, tsend);
+
+	return sent == received ? MPI_SUCCESS : sent > received ? MPI_ERR_TRUNCATE : MPI_ERR_COUNT;
+}
+
 /* What a rank sends is its block of the result: the library accepts that it is in place. */
 static int pack_own_block(struct glue_call *k, const struct glue_blocks *received)
 {
@@ -112,7 +123,10 @@ int glue_allgather(struct glue_call *k, const void *send, int nsend, MPI_Datatyp
 	if (ends_here(k, GLUE_Allgather, bytes, &rc)) {
 		return rc;
 	}
-	rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
+	rc = send == MPI_IN_PLACE ? MPI_SUCCESS : match(bytes, nsend, tsend);
+	if (rc == MPI_SUCCESS) {
+		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
+	}
 	if (rc == MPI_SUCCESS) {
 		rc = send == MPI_IN_PLACE ? pack_own_block(k, &received)
 					  : glue_pack(k, &k->in, &sent, GLUE_SENT);
@@ -140,7 +154,10 @@ int glue_alltoall(struct glue_call *k, const void *send, int nsend, MPI_Datatype
 	if (ends_here(k, GLUE_Alltoall, bytes, &rc)) {
 		return rc;
 	}
-	rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
+	rc = send == MPI_IN_PLACE ? MPI_SUCCESS : match(bytes, nsend, tsend);
+	if (rc == MPI_SUCCESS) {
+		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
+	}
 	if (rc == MPI_SUCCESS) {
 		/* In place, the library copies what it sends from its receive buffer. */
 		rc = glue_pack(k, &k->in, send == MPI_IN_PLACE ? &received : &sent, GLUE_SENT);
@@ -169,7 +186,10 @@ int glue_gather(struct glue_call *k, const void *send, int nsend, MPI_Datatype t
 	if (ends_here(k, GLUE_Gather, bytes, &rc)) {
 		return rc;
 	}
-	if (is_root) {
+	if (is_root && send != MPI_IN_PLACE) {
+		rc = match(bytes, nsend, tsend);
+	}
+	if (rc == MPI_SUCCESS && is_root) {
 		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
 	}
 	if (rc == MPI_SUCCESS) {
@@ -198,7 +218,10 @@ int glue_scatter(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 	if (ends_here(k, GLUE_Scatter, bytes, &rc)) {
 		return rc;
 	}
-	if (is_root) {
+	if (is_root && recv != MPI_IN_PLACE) {
+		rc = match(glue_bytes(nrecv, trecv), nsend, tsend);
+	}
+	if (rc == MPI_SUCCESS && is_root) {
 		rc = glue_pack(k, &k->in, &sent, GLUE_SENT);
 	}
 	if (rc == MPI_SUCCESS && is_root && recv == MPI_IN_PLACE) {

@@ -57,17 +57,6 @@ static bool ends_here(struct glue_call *k, enum glue_op op, size_t bytes, int *r
 	return false;
 }
 
-/*
- * A rank exchanges with itself as much as with each other rank, so what it sends is as long as what
- * it receives. Else the library would use memory behind the shorter of the two.
- */
-static int match(size_t received, int nsend, MPI_Datatype tsend)
-{
-	const size_t sent = glue_bytes(nsend, tsend);
-
-	return sent == received ? MPI_SUCCESS : sent > received ? MPI_ERR_TRUNCATE : MPI_ERR_COUNT;
-}
-
 /* What a rank sends is its block of the result: the library accepts that it is in place. */
 static int pack_own_block(struct glue_call *k, const struct glue_blocks *received)
 {
@@ -123,7 +112,7 @@ int glue_allgather(struct glue_call *k, const void *send, int nsend, MPI_Datatyp
 	if (ends_here(k, GLUE_Allgather, bytes, &rc)) {
 		return rc;
 	}
-	rc = send == MPI_IN_PLACE ? MPI_SUCCESS : match(bytes, nsend, tsend);
+	rc = send == MPI_IN_PLACE ? MPI_SUCCESS : glue_match(bytes, nsend, tsend);
 	if (rc == MPI_SUCCESS) {
 		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
 	}
@@ -154,7 +143,7 @@ int glue_alltoall(struct glue_call *k, const void *send, int nsend, MPI_Datatype
 	if (ends_here(k, GLUE_Alltoall, bytes, &rc)) {
 		return rc;
 	}
-	rc = send == MPI_IN_PLACE ? MPI_SUCCESS : match(bytes, nsend, tsend);
+	rc = send == MPI_IN_PLACE ? MPI_SUCCESS : glue_match(bytes, nsend, tsend);
 	if (rc == MPI_SUCCESS) {
 		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
 	}
@@ -187,7 +176,7 @@ int glue_gather(struct glue_call *k, const void *send, int nsend, MPI_Datatype t
 		return rc;
 	}
 	if (is_root && send != MPI_IN_PLACE) {
-		rc = match(bytes, nsend, tsend);
+		rc = glue_match(bytes, nsend, tsend);
 	}
 	if (rc == MPI_SUCCESS && is_root) {
 		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
@@ -219,7 +208,7 @@ int glue_scatter(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 		return rc;
 	}
 	if (is_root && recv != MPI_IN_PLACE) {
-		rc = match(glue_bytes(nrecv, trecv), nsend, tsend);
+		rc = glue_match(glue_bytes(nrecv, trecv), nsend, tsend);
 	}
 	if (rc == MPI_SUCCESS && is_root) {
 		rc = glue_pack(k, &k->in, &sent, GLUE_SENT);

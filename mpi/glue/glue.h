@@ -452,6 +452,11 @@ void *glue_packed_block(const struct glue_packed *p, const struct glue_blocks *b
 			size_t *bytes);
 /* Bytes of `count` elements; COLLNET_BLOCK_MAX + 1 when they are too many for a block. */
 size_t glue_bytes(int count, MPI_Datatype type);
+/*
+ * A rank exchanges with itself as much as with each other rank: what it sends is as long as what it
+ * receives, else the result is an error class. The library would use memory behind the shorter one.
+ */
+int glue_match(size_t received, int nsend, MPI_Datatype tsend);
 /* Whether the elements of a type are adjacent, so that it is used in place. */
 bool glue_is_contiguous(MPI_Datatype type);
 /* Address of a block. */

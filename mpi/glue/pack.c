@@ -40,6 +40,13 @@ size_t glue_bytes(int count, MPI_Datatype type)
 	return (size_t)count * (size_t)size;
 }
 
+int glue_match(size_t received, int nsend, MPI_Datatype tsend)
+{
+	const size_t sent = glue_bytes(nsend, tsend);
+
+	return sent == received ? MPI_SUCCESS : sent > received ? MPI_ERR_TRUNCATE : MPI_ERR_COUNT;
+}
+
 int glue_narrow(MPI_Count count)
 {
 	return count < 0 ? -1 : count > INT32_MAX ? INT32_MAX : (int)count;

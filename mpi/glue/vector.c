@@ -170,12 +170,19 @@ int glue_allgatherv(struct glue_call *k, const void *send, int nsend, MPI_Dataty
 	const struct glue_blocks received = { recv, (uint32_t)k->c->size, 0, trecv, counts, displs,
 					      NULL, k->receives };
 	const int rank = k->c->rank;
-	int rc;
+	int rc = MPI_SUCCESS;
 
 	if (!serves_allgatherv(k, &received)) {
 		return GLUE_DECLINED;
 	}
-	rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
+	if (send != MPI_IN_PLACE) {
+		rc = glue_match(glue_bytes(glue_count_in(counts, k->receives, (uint32_t)rank),
+					   trecv),
+				nsend, tsend);
+	}
+	if (rc == MPI_SUCCESS) {
+		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
+	}
 	if (rc == MPI_SUCCESS) {
 		rc = send == MPI_IN_PLACE ? pack_one(k, &k->in, &k->out, &received, rank)
 					  : pack_sent(k, &sent, &received);

@@ -34,6 +34,7 @@ static int sides(int kind, MPI_Errhandler handler)
 {
 	MPI_Comm comm;
 	int in[2 * MOST_RANKS] = { 0 }, out[4 * MOST_RANKS], rank, beyond = 0, before = errors;
+	int counts[MOST_RANKS], displs[MOST_RANKS];
 
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm);
@@ -41,6 +42,10 @@ static int sides(int kind, MPI_Errhandler handler)
 	MPI_Comm_set_errhandler(comm, handler);
 	for (int i = 0; i < 4 * MOST_RANKS; i++) {
 		out[i] = -1;
+	}
+	for (int i = 0; i < MOST_RANKS; i++) {
+		counts[i] = 2;
+		displs[i] = 2 * i;
 	}
 	switch (kind) {
 	case 0:
@@ -52,6 +57,9 @@ static int sides(int kind, MPI_Errhandler handler)
 	case 2:
 		MPI_Gather(in, rank == 0 ? 2 : 1, MPI_INT, out, 1, MPI_INT, 0, comm);
 		errors += rank != 0; /* what it sends is on its way */
+		break;
+	case 3:
+		MPI_Allgatherv(in, 1, MPI_INT, out, counts, displs, MPI_INT, comm);
 		break;
 	default:
 		MPI_Scatter(in, 2, MPI_INT, out, rank == 0 ? 1 : 2, MPI_INT, 0, comm);
@@ -133,7 +141,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "wrong: rank %d, %d errors of %d calls\n", rank, errors, calls);
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
-	for (int kind = 0; kind < 4; kind++) {
+	for (int kind = 0; kind < 5; kind++) {
 		if (sides(kind, handler) != 0) {
 			MPI_Abort(MPI_COMM_WORLD, 1);
 		}

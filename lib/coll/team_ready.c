@@ -164,7 +164,7 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 {
 	const uint32_t mtu = t->engine->config.node.mtu,
 		       w = cn_topo_window(topo, hosts, n, 2, NULL);
-	uint32_t exchange, link;
+	uint32_t exchange;
 
 	t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
 	t->window[CN_WINDOW_TWO_WAY] = t->window[CN_WINDOW_LINK];
@@ -182,8 +182,7 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 		t->serialisation = t->path_links * CN_MS / t->frames_per_ms;
 	}
 	mean_round_trips(t, peers, n - 1);
-	exchange = cn_topo_slowest_window(topo, hosts, n, t->rtt_short / 2, mtu, &link);
-	exchange = exchange < w ? exchange : w;
+	exchange = cn_topo_exchange_window(topo, hosts, n, t->rtt_short / 2, mtu);
 	t->window[CN_WINDOW_EXCHANGE] = exchange < t->engine->window ? exchange : t->engine->window;
 	if (t->window[CN_WINDOW_EXCHANGE] != COLLNET_WINDOW_OFF) {
 		/* what comes is its clock: a frame is in flight for half a round trip */

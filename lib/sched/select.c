@@ -10,6 +10,7 @@
 
 #define CANDIDATES 16
 static const double worth = 0.999; /* of the time of an earlier row */
+static const uint32_t mtu = 1500;  /* of the frames of the cost model */
 
 /* Ranks at or below every vertex of the tree; NULL: no memory. */
 static uint64_t *ranks_below(const struct cn_layout *l)
@@ -71,26 +72,24 @@ static double latency(const struct cn_network *n)
 	return n->cost->startup + (links - 1) * n->cost->hop + 2 * most;
 }
 
-/* Of a frame from a host to another one, in the mean; *in_ports: of that, while a port sends it. */
-static double mean_latency(const struct cn_network *n, double *in_ports)
+/* Of a frame of so many bytes from a host to another one of a tree, in the mean; *in_ports: of
+ * that, while a port sends it. */
+static double mean_latency(const struct cn_layout *l, const struct cn_cost *c, uint64_t bytes,
+			   double *in_ports)
 {
-	const struct cn_tree *t = n->layout->tree;
-	const uint64_t bytes = cn_cost_frame(n->cost, n->plan->bytes);
-	const double nodes = n->layout->nnodes;
+	const struct cn_tree *t = l->tree;
+	const double nodes = l->nnodes;
 	double links = 0, seconds = 0;
 
-	if (t == NULL || n->layout->nnodes < 2) {
-		return *in_ports = n->latency;
-	}
 	for (uint32_t x = 1; x < t->n; x++) {
 		const double hosts = t->v[x].hosts,
 			     share = 2 * hosts * (nodes - hosts) / (nodes * (nodes - 1));
 
 		links += share;
-		seconds += share * cn_cost_wire(n->cost, bytes, cn_tree_rate(t, x));
+		seconds += share * cn_cost_wire(c, bytes, cn_tree_rate(t, x));
 	}
 	*in_ports = seconds;
-	return n->cost->startup + (links - 1) * n->cost->hop + seconds;
+	return c->startup + (links - 1) * c->hop + seconds;
 }
 
 /* The vertices of the nodes; NULL: no memory, or no tree. */
@@ -104,15 +103,52 @@ static uint32_t *hosts_of(const struct cn_layout *l)
 	return hosts;
 }
 
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b; /* COLLNET_WINDOW_OFF is the largest */
+}
+
+/* Eq. 4 for all hosts of the topology, which limits every team of some of them. */
+static uint32_t node_window(const struct cn_topo *t)
+{
+	return cn_topo_window(t, t->hosts, t->nhosts, 2, NULL);
+}
+
+/* As automatic_windows() of coll/team_ready.c. */
+static uint32_t exchange_window(const struct cn_layout *l, const struct cn_cost *c,
+				const uint32_t *hosts)
+{
+	const struct cn_topo *t = l->tree->topo;
+	double in_ports, seconds = l->nnodes > 1 ? mean_latency(l, c, 0, &in_ports) : 0;
+
+	return smaller(node_window(t),
+		       cn_topo_exchange_window(t, hosts, l->nnodes, cn_cost_ns(seconds), mtu));
+}
+
+uint32_t cn_exchange_window(const struct cn_layout *l, const struct cn_cost *c)
+{
+	uint32_t *hosts = hosts_of(l), window = COLLNET_WINDOW_OFF;
+
+	if (hosts != NULL) {
+		window = exchange_window(l, c, hosts);
+		free(hosts);
+	}
+	return window;
+}
+
 static void windows(const struct cn_layout *l, struct cn_network *n)
 {
 	uint32_t *hosts = hosts_of(l);
 
 	n->window = n->link_window = COLLNET_WINDOW_OFF;
 	if (hosts != NULL) {
-		n->window = cn_topo_exchange_window(l->tree->topo, hosts, l->nnodes);
-		n->link_window = cn_topo_link_window(l->tree->topo, hosts, l->nnodes);
-		n->burst = cn_topo_burst(l->tree->topo, hosts, l->nnodes);
+		const struct cn_topo *t = l->tree->topo;
+
+		n->window = exchange_window(l, n->cost, hosts);
+		n->link_window = cn_topo_link_window(t, hosts, l->nnodes);
+		if (cn_topo_window(t, hosts, l->nnodes, 2, NULL) <= node_window(t)) {
+			n->burst = cn_topo_burst(t, hosts, l->nnodes);
+		}
 		free(hosts);
 	}
 }
@@ -221,8 +257,12 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 		return 0;
 	}
 	if (a->window_rule == CN_WINDOW_EXCHANGE && cn_op_is_exchange(op)) {
-		double in_ports, mean = mean_latency(n, &in_ports);
+		double in_ports = n->latency, mean = n->latency;
 
+		if (n->layout->tree != NULL && n->layout->nnodes > 1) {
+			mean = mean_latency(n->layout, n->cost,
+					    cn_cost_frame(n->cost, n->plan->bytes), &in_ports);
+		}
 		/* an all-to-all has room besides for what is in cables, where rates are known */
 		return (n->rates_known && op == CN_OP_ALLTOALL ? in_ports : mean) / window;
 	}

@@ -123,7 +123,8 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 				uint64_t time, uint32_t bytes, uint32_t *slowest);
 /* W_g of an exchange: the smaller one of cn_topo_window(), with control frames, and this. */
-uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
+uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
+				 uint64_t time, uint32_t bytes);
 /*
  * The share of the frames in flight across the link from a vertex to its parent that waits in its
  * port, [nvertices], of CN_TOPO_ALL: less than all where an output-buffered switch's link is

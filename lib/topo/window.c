@@ -357,10 +357,11 @@ uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, 
 	return least < WINDOW_MAX ? (uint32_t)least : WINDOW_MAX;
 }
 
-uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
+				 uint64_t time, uint32_t bytes)
 {
 	uint32_t link, window = cn_topo_window(t, hosts, n, 2, NULL),
-		       slowest = cn_topo_slowest_window(t, hosts, n, 0, 1, &link);
+		       slowest = cn_topo_slowest_window(t, hosts, n, time, bytes, &link);
 
 	return slowest < window ? slowest : window;
 }

@@ -147,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)cn_topo_switch_of(t, t->hosts[i]);
 		(void)cn_topo_host_rate(t, t->hosts[i]);
 	}
-	least = cn_topo_exchange_window(t, t->hosts, t->nhosts);
+	least = cn_topo_exchange_window(t, t->hosts, t->nhosts, 0, 1);
 	check_tree(t);
 	write_and_read(t);
 	if (t->nvertices <= 5000) { /* what takes longer finds no more */
@@ -156,7 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		use_drawing(t);
 	}
 	cn_topo_input_buffered(t);
-	check(least >= 1 && cn_topo_exchange_window(t, t->hosts, t->nhosts) <= least);
+	check(least >= 1 && cn_topo_exchange_window(t, t->hosts, t->nhosts, 0, 1) <= least);
 	cn_topo_free(t);
 	return 0;
 }

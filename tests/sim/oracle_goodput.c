@@ -57,7 +57,7 @@ static uint32_t automatic_window(const struct scenario *s, const struct op_plan 
 		return COLLNET_WINDOW_OFF;
 	}
 	return g->window_rule == CN_WINDOW_EXCHANGE
-		       ? cn_topo_exchange_window(t, t->hosts, t->nhosts)
+		       ? cn_topo_exchange_window(t, t->hosts, t->nhosts, 0, 1)
 		       : cn_topo_link_window(t, t->hosts, t->nhosts);
 }
 

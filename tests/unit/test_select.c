@@ -328,6 +328,30 @@ static void predict__exchange_with_a_small_window(void **state)
 	net_done(&n);
 }
 
+/* What a node sends while a frame is on its way is in no port: 43 / 47 + 2 / 2 frames, and 6 or 7
+ * in 16 us. A team of some hosts has no more than all hosts of the topology. */
+static void exchange_window__as_teams_have_it(void **state)
+{
+	struct cn_err err = { 0 };
+	struct net n;
+
+	(void)state;
+	net_init(&n, "48", UINT64_C(10000) * MBIT, 0, 43);
+	n.topo->links[n.topo->vertices[n.topo->hosts[7]].parent_link].rate /= 2;
+	assert_int_equal(cn_exchange_window(&n.layout, &cn_cost_default), 8);
+	n.layout.tree = NULL;
+	assert_true(cn_exchange_window(&n.layout, &cn_cost_default) == COLLNET_WINDOW_OFF);
+	net_done(&n);
+
+	net_init(&n, "8x4", 100 * MBIT, 0, 45); /* uplinks of a rate that is not known */
+	cn_tree_free(n.tree);
+	assert_int_equal(cn_tree_make(n.topo, n.topo->hosts, 2, CN_TOPO_NONE, &n.tree, &err), 0);
+	n.layout.tree = n.tree;
+	n.layout.nnodes = n.layout.nranks = 2;
+	assert_int_equal(cn_exchange_window(&n.layout, &cn_cost_default), 3);
+	net_done(&n);
+}
+
 /* Few steps for blocks of one frame; for longer ones, steps whose messages are halved: at 20
  * Mbit/s, as simulated on 16 hosts, 4 KiB take 5.3 ms, 7.5 without halving and 7.8 in the 30 steps
  * of a ring. */
@@ -557,6 +581,7 @@ int main(void)
 		cmocka_unit_test(select__ring_by_the_network),
 		cmocka_unit_test(select__exchange_by_the_window),
 		cmocka_unit_test(predict__exchange_with_a_small_window),
+		cmocka_unit_test(exchange_window__as_teams_have_it),
 		cmocka_unit_test(select__allreduce_by_steps),
 		cmocka_unit_test(predict__rounds_overlap),
 		cmocka_unit_test(select__allgather_by_size),

@@ -520,10 +520,10 @@ static void window__slowest_links(void **state)
 		t->links[w].rate = want[i].cable * 1000000;
 		if (cn_topo_slowest_window(t, t->hosts, t->nhosts, 0, 1, &link) !=
 			    want[i].slowest ||
-		    cn_topo_exchange_window(t, t->hosts, t->nhosts) != want[i].exchange) {
+		    cn_topo_exchange_window(t, t->hosts, t->nhosts, 0, 1) != want[i].exchange) {
 			fail_msg("case %zu: %u, %u", i,
 				 cn_topo_slowest_window(t, t->hosts, t->nhosts, 0, 1, &link),
-				 cn_topo_exchange_window(t, t->hosts, t->nhosts));
+				 cn_topo_exchange_window(t, t->hosts, t->nhosts, 0, 1));
 		}
 		if (want[i].cable < 900) {
 			assert_int_equal(link, w);

@@ -227,11 +227,12 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 }
 
 /* The automatic window for these nodes by the topology. */
-static uint32_t topo_window(const struct measure *m, enum cn_window_rule rule,
-			    const uint32_t *vertices, uint32_t n)
+static uint32_t topo_window(const struct measure *m, enum cn_window_rule rule)
 {
 	const struct cn_topo *topo = known(m);
-	uint32_t i, senders;
+	const uint32_t n = m->place.nodes, *vertices = m->place.vertex;
+	uint32_t window = COLLNET_WINDOW_OFF, i, senders;
+	struct team t;
 
 	for (i = 0; i < n && topo != NULL; i++) {
 		topo = vertices[i] != CN_TOPO_NONE ? topo : NULL;
@@ -242,8 +243,17 @@ static uint32_t topo_window(const struct measure *m, enum cn_window_rule rule,
 	if (topo == NULL || rule == CN_WINDOW_NONE) {
 		return COLLNET_WINDOW_OFF;
 	}
-	return rule == CN_WINDOW_LINK ? cn_topo_link_window(topo, vertices, n)
-				      : cn_topo_exchange_window(topo, vertices, n);
+	if (rule != CN_WINDOW_EXCHANGE) {
+		return cn_topo_link_window(topo, vertices, n);
+	}
+	if (lay_out(m, &t) == TOOL_OK) {
+		const struct cn_cost cost = cn_cost_of(&t.layout);
+
+		window = cn_exchange_window(&t.layout, &cost);
+	}
+	cn_tree_free(t.tree);
+	free(t.storage);
+	return window;
 }
 
 /*
@@ -253,20 +263,20 @@ static uint32_t topo_window(const struct measure *m, enum cn_window_rule rule,
  */
 uint32_t measure_window(const struct measure *m, const struct cn_algorithm *row)
 {
+	const struct cn_topo *topo = known(m);
 	uint32_t by_hand = COLLNET_WINDOW_OFF, own = m->o->window;
 
-	if (known(m) == NULL ||
-	    m->node_window != topo_window(m, CN_WINDOW_EXCHANGE, m->place.topo->hosts,
-					  m->place.topo->nhosts)) {
+	if (topo == NULL ||
+	    m->node_window != cn_topo_window(topo, topo->hosts, topo->nhosts, 2, NULL)) {
 		by_hand = m->node_window;
 	}
 	if (own == COLLNET_WINDOW_AUTO) {
-		own = topo_window(m, row->window_rule, m->place.vertex, m->place.nodes);
+		own = topo_window(m, row->window_rule);
 		if (row->window_rule == CN_WINDOW_EXCHANGE) {
 			own = smaller(own, m->node_window);
 		}
 	}
-	if (own == COLLNET_WINDOW_OFF && by_hand == COLLNET_WINDOW_OFF && known(m) == NULL &&
+	if (own == COLLNET_WINDOW_OFF && by_hand == COLLNET_WINDOW_OFF && topo == NULL &&
 	    m->o->window == COLLNET_WINDOW_AUTO && row->window_rule == CN_WINDOW_EXCHANGE) {
 		return COLLNET_WINDOW_AUTO;
 	}

@@ -97,6 +97,7 @@ lib_libcn_proto_la_SOURCES = \
 lib_libcn_topo_la_SOURCES = \
 	lib/topo/build.c \
 	lib/topo/build.h \
+	lib/topo/pair_window.c \
 	lib/topo/read.c \
 	lib/topo/slurm.c \
 	lib/topo/topo.c \

@@ -98,6 +98,7 @@ unit_tests = \
 	tests/unit/test_op_frames \
 	tests/unit/test_op_unexpected \
 	tests/unit/test_op_window \
+	tests/unit/test_pair_window \
 	tests/unit/test_parent \
 	tests/unit/test_path_mtu \
 	tests/unit/test_peer \

@@ -28,6 +28,16 @@ static bool goes_at_once(const struct cn_team *t, const struct cn_coll_args *a,
 		       t->burst;
 }
 
+/* What the ports hold, by the algorithm's rule; two frames where Eq. 4 allows one only if all nodes
+ * have as much for each other. */
+static uint32_t ports_window(const struct cn_team *t, enum cn_op_kind op,
+			     const struct cn_algorithm *g)
+{
+	return g->window_rule == CN_WINDOW_EXCHANGE && op != CN_OP_ALLTOALL
+		       ? t->by_eq4
+		       : t->window[g->window_rule];
+}
+
 /* The window of an operation: what was asked for, else the algorithm's own. */
 static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
 			  const struct cn_algorithm *g)
@@ -35,7 +45,7 @@ static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
 	if (a->window != COLLNET_WINDOW_AUTO) {
 		return a->window;
 	}
-	return t->window[g->window_rule];
+	return ports_window(t, a->op, g);
 }
 
 /* Whether it is an exchange of blocks of any size, with the automatic window. */
@@ -194,7 +204,7 @@ static uint32_t window_by_rates(struct cn_op *op, cn_time now)
 	const double length = length_of(op),
 		     one = (double)CN_MS / op->team->exchanged_per_ms * length,
 		     cables = frames_in_cables(op->team, length, one);
-	const uint32_t ports = op->team->window[op->algorithm->window_rule];
+	const uint32_t ports = op->team->by_eq4, least = op->team->window[CN_WINDOW_EXCHANGE];
 	uint64_t more = f->by_acks ? f->sent - f->unacked : f->received, passed;
 
 	op->begun = op->begun == 0 ? now : op->begun;
@@ -203,7 +213,8 @@ static uint32_t window_by_rates(struct cn_op *op, cn_time now)
 			       ? op->begun + (cn_time)((double)(passed + 1) * one) + 1
 			       : CN_NEVER;
 	more = passed > more ? passed : more;
-	return (double)more < cables ? ports + (uint32_t)more : ports + (uint32_t)cables;
+	more = ports + (uint32_t)((double)more < cables ? (double)more : cables);
+	return more > least ? (uint32_t)more : least;
 }
 
 /*
@@ -217,7 +228,7 @@ static uint32_t window_now(struct cn_op *op, cn_time now)
 {
 	const struct cn_flight *f = &op->source.flight;
 	const struct cn_adaptive_window *a = op->source.adaptive;
-	const uint32_t ports = op->team->window[op->algorithm->window_rule],
+	const uint32_t ports = ports_window(op->team, op->args.op, op->algorithm),
 		       most = a != NULL ? a->window : ports + in_cables(op);
 	uint64_t arrived = f->by_acks ? f->sent - f->unacked : f->received;
 
@@ -306,7 +317,7 @@ void cn_op_window_update(struct cn_op *op, cn_time now)
 
 uint32_t cn_op_ports_window(const struct cn_op *op)
 {
-	const uint32_t ports = op->team->window[op->algorithm->window_rule];
+	const uint32_t ports = ports_window(op->team, op->args.op, op->algorithm);
 
 	return op->args.window == COLLNET_WINDOW_AUTO && ports < op->window ? ports : op->window;
 }

@@ -158,13 +158,21 @@ static uint32_t longest_path(const struct cn_topo *topo, const uint32_t *hosts, 
 	return 2 * most;
 }
 
+/* W_g of the exchange among all hosts of the file. */
+static uint32_t limit_of_all(const struct cn_team *t, const struct cn_topo *topo)
+{
+	return t->engine->window == 1 && cn_topo_holds_two(topo, topo->hosts, topo->nhosts)
+		       ? 2
+		       : t->engine->window;
+}
+
 /* What the ports hold, and frames besides that are in cables. */
 static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, const uint32_t *hosts,
 			      uint32_t n, struct cn_peer **peers)
 {
 	const uint32_t mtu = t->engine->config.node.mtu,
-		       w = cn_topo_window(topo, hosts, n, 2, NULL);
-	uint32_t exchange;
+		       w = cn_topo_window(topo, hosts, n, 2, NULL), all = limit_of_all(t, topo);
+	uint32_t exchange, transit;
 
 	t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
 	t->window[CN_WINDOW_TWO_WAY] = t->window[CN_WINDOW_LINK];
@@ -183,13 +191,15 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 	}
 	mean_round_trips(t, peers, n - 1);
 	exchange = cn_topo_exchange_window(topo, hosts, n, t->rtt_short / 2, mtu);
-	t->window[CN_WINDOW_EXCHANGE] = exchange < t->engine->window ? exchange : t->engine->window;
-	if (t->window[CN_WINDOW_EXCHANGE] != COLLNET_WINDOW_OFF) {
+	exchange = exchange < all ? exchange : all;
+	/* two where Eq. 4 allows one, unless a frame in a cable makes it two */
+	t->by_eq4 = exchange == 2 && (w == 1 || t->engine->window == 1) ? 1 : exchange;
+	transit = cn_topo_transit(topo, hosts, n, true, t->rtt / 2, mtu);
+	t->window[CN_WINDOW_EXCHANGE] = transit > 0 ? t->by_eq4 : exchange;
+	if (exchange != COLLNET_WINDOW_OFF) {
 		/* what comes is its clock: a frame is in flight for half a round trip */
 		cn_adaptive_window_init_known(&t->known, t->window[CN_WINDOW_EXCHANGE],
-					      t->window[CN_WINDOW_EXCHANGE] +
-						      cn_topo_transit(topo, hosts, n, true,
-								      t->rtt / 2, mtu));
+					      t->window[CN_WINDOW_EXCHANGE] + transit);
 		t->adaptive = &t->known;
 	}
 }
@@ -218,7 +228,7 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical,
 
 	t->window[CN_WINDOW_NONE] = COLLNET_WINDOW_OFF;
 	t->window[CN_WINDOW_EXCHANGE] = t->window[CN_WINDOW_LINK] = t->window[CN_WINDOW_TWO_WAY] =
-		t->engine->window;
+		t->by_eq4 = t->engine->window;
 	t->window[CN_WINDOW_FAN_IN] = cn_topo_fan_in(NULL, NULL, n, &t->senders);
 	t->pair_window = COLLNET_WINDOW_OFF;
 	t->adaptive = t->engine->config.window == COLLNET_WINDOW_AUTO ? &t->engine->adaptive : NULL;

@@ -114,23 +114,29 @@ static uint32_t node_window(const struct cn_topo *t)
 	return cn_topo_window(t, t->hosts, t->nhosts, 2, NULL);
 }
 
-/* As automatic_windows() of coll/team_ready.c. */
+/* As automatic_windows() of coll/team_ready.c, and ports_window() of op_window.c. */
 static uint32_t exchange_window(const struct cn_layout *l, const struct cn_cost *c,
-				const uint32_t *hosts)
+				const uint32_t *hosts, enum cn_op_kind op)
 {
 	const struct cn_topo *t = l->tree->topo;
 	double in_ports, seconds = l->nnodes > 1 ? mean_latency(l, c, 0, &in_ports) : 0;
+	uint32_t all = node_window(t),
+		 window = cn_topo_exchange_window(t, hosts, l->nnodes, cn_cost_ns(seconds), mtu);
 
-	return smaller(node_window(t),
-		       cn_topo_exchange_window(t, hosts, l->nnodes, cn_cost_ns(seconds), mtu));
+	if (op != CN_OP_ALLTOALL) {
+		window = smaller(window, cn_topo_window(t, hosts, l->nnodes, 2, NULL));
+	} else if (all == 1 && cn_topo_holds_two(t, t->hosts, t->nhosts)) {
+		all = 2;
+	}
+	return smaller(all, window);
 }
 
-uint32_t cn_exchange_window(const struct cn_layout *l, const struct cn_cost *c)
+uint32_t cn_exchange_window(const struct cn_layout *l, const struct cn_cost *c, enum cn_op_kind op)
 {
 	uint32_t *hosts = hosts_of(l), window = COLLNET_WINDOW_OFF;
 
 	if (hosts != NULL) {
-		window = exchange_window(l, c, hosts);
+		window = exchange_window(l, c, hosts, op);
 		free(hosts);
 	}
 	return window;
@@ -144,7 +150,7 @@ static void windows(const struct cn_layout *l, struct cn_network *n)
 	if (hosts != NULL) {
 		const struct cn_topo *t = l->tree->topo;
 
-		n->window = exchange_window(l, n->cost, hosts);
+		n->window = exchange_window(l, n->cost, hosts, n->plan->op);
 		n->link_window = cn_topo_link_window(t, hosts, l->nnodes);
 		if (cn_topo_window(t, hosts, l->nnodes, 2, NULL) <= node_window(t)) {
 			n->burst = cn_topo_burst(t, hosts, l->nnodes);

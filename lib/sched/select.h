@@ -34,11 +34,11 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
  */
 uint32_t cn_sent_at_once(const struct cn_layout *l);
 /*
- * W_g of an exchange as a team's nodes have it, with the model's latency in the place of the round
+ * W_g of an operation as a team's nodes have it, with the model's latency in the place of the round
  * trips that each measures. Not of a node whose window was set by hand, which others do not know.
  * COLLNET_WINDOW_OFF: none, or the network is not known.
  */
-uint32_t cn_exchange_window(const struct cn_layout *l, const struct cn_cost *c);
+uint32_t cn_exchange_window(const struct cn_layout *l, const struct cn_cost *c, enum cn_op_kind op);
 /* The row to run; never NULL for an operation that exists. */
 const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_plan *p);
 

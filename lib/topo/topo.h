@@ -122,7 +122,14 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
  */
 uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 				uint64_t time, uint32_t bytes, uint32_t *slowest);
-/* W_g of an exchange: the smaller one of cn_topo_window(), with control frames, and this. */
+/*
+ * Whether an exchange may have two frames of each host in flight where Eq. 4 with control frames
+ * allows one: without them it allows two, none are sent, as the next data frame to a host goes
+ * before an acknowledgement is due, and ports have room for more than the mean of what waits.
+ */
+bool cn_topo_holds_two(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
+/* W_g of an exchange: the smaller one of cn_topo_window(), with control frames, or 2 if that is
+ * more and ports hold them, and of cn_topo_slowest_window(). */
 uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 				 uint64_t time, uint32_t bytes);
 /*

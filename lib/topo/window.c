@@ -41,6 +41,8 @@
 
 #define WINDOW_MAX 65535u
 #define LEAST	   (CN_TOPO_ALL / 16)
+#define FRAME	   1538u /* bytes on the wire of a full one */
+#define TURN_MOST  40e-3 /* seconds: the transport delays an acknowledgement so long */
 
 /* Frames that a link carries in n - 1 steps: nu (n - 1). Zero: the exchange does not cross it. */
 static uint64_t crossings(uint64_t s, uint64_t n)
@@ -357,12 +359,71 @@ uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, 
 	return least < WINDOW_MAX ? (uint32_t)least : WINDOW_MAX;
 }
 
+/*
+ * Frames in the port of the link from v to its parent, in the mean, with two of each host in
+ * flight. In that of a slowest link all may wait of the hosts before it, and none at the one behind
+ * it, which they reach at the same rate; but those in the cables of the host and of the receiver.
+ */
+static double two_at(const struct cn_topo *t, const struct feed *f, uint32_t v, uint32_t n,
+		     double longest, double cable)
+{
+	const uint32_t below = f[v].hosts, senders = below < n - below ? below : n - below;
+
+	if (t->vertices[v].is_switch && time_of(t, f, v, n) >= 0.9 * longest) {
+		return senders * (2 - 2 * cable / longest);
+	}
+	return 2.0 * (double)crossings(below, n) / (n - 1) * waiting_at(t, f, v, n) / CN_TOPO_ALL;
+}
+
+/* Whether all ports hold these, and four standard deviations more. */
+static bool hold_two(const struct cn_topo *t, const struct feed *f, uint32_t n)
+{
+	const uint32_t assumed = cn_topo_assumed_buffer(t);
+	double cable, mean, longest = longest_time(t, f, n, &cable);
+
+	if (longest * 8 * FRAME > TURN_MOST) {
+		return false;
+	}
+	for (uint32_t i = 1; i < t->nvertices; i++) {
+		const uint32_t v = t->order[i], link = t->vertices[v].parent_link;
+		const double room = (double)buffer_of(t, link, assumed) * t->links[link].channels;
+
+		if (crossings(f[v].hosts, n) == 0) {
+			continue;
+		}
+		if (t->links[link].rate == 0 || t->vertices[v].input_buffered ||
+		    t->vertices[t->vertices[v].parent].input_buffered) {
+			return false;
+		}
+		mean = two_at(t, f, v, n, longest, cable);
+		mean = mean < 2 ? 2 : mean;
+		if (room > 0 && (room < mean || (room - mean) * (room - mean) < 16 * mean)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+bool cn_topo_holds_two(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+{
+	struct feed *f = cn_topo_window(t, hosts, n, 1, NULL) > 1 && n > 1 && n <= t->nvertices
+				 ? feeds(t, hosts, n)
+				 : NULL;
+	const bool holds = f != NULL && hold_two(t, f, n);
+
+	free(f);
+	return holds;
+}
+
 uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 				 uint64_t time, uint32_t bytes)
 {
 	uint32_t link, window = cn_topo_window(t, hosts, n, 2, NULL),
 		       slowest = cn_topo_slowest_window(t, hosts, n, time, bytes, &link);
 
+	if (window == 1 && cn_topo_holds_two(t, hosts, n)) {
+		window = 2;
+	}
 	return slowest < window ? slowest : window;
 }
 
@@ -519,47 +580,6 @@ uint32_t cn_topo_fan_in(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 	least = least > WINDOW_MAX ? WINDOW_MAX : least;
 	*senders = *senders < least ? *senders : least;
 	return least / *senders;
-}
-
-/* The smallest buffer of a port to one of the hosts; COLLNET_WINDOW_OFF: none is limited. */
-static uint32_t smallest_host_buffer(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
-{
-	uint32_t least = COLLNET_WINDOW_OFF, assumed = cn_topo_assumed_buffer(t);
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t buffer = hosts[i] < t->nvertices
-					  ? buffer_of(t, t->vertices[hosts[i]].parent_link, assumed)
-					  : 0;
-
-		if (buffer != 0 && buffer < least) {
-			least = buffer;
-		}
-	}
-	return least;
-}
-
-uint32_t cn_topo_pair_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
-{
-	uint32_t least, room;
-
-	if (n < 2 || n > t->nvertices) {
-		return COLLNET_WINDOW_OFF;
-	}
-	least = smallest_host_buffer(t, hosts, n);
-	if (least == COLLNET_WINDOW_OFF) {
-		return least;
-	}
-	room = least / 4 > n - 1 ? least / 4 : n - 1;
-	least = least > room ? (least - room) / (n - 1) : 0;
-	return least < 1 ? 1 : least > WINDOW_MAX ? WINDOW_MAX : least;
-}
-
-uint32_t cn_topo_port_holds(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
-{
-	uint32_t least = smallest_host_buffer(t, hosts, n), rest;
-
-	rest = least > n ? least - n : 0;
-	return rest < least / 2 ? rest : least / 2;
 }
 
 uint32_t cn_topo_few(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)

@@ -194,6 +194,11 @@ input_buffered 8x2 --uplink-buffer 9
 topo 0 window "$t/input-buffered"
 has '1 if pure acknowledgements are counted'
 lacks '^Eq. 4 gives'
+topo 0 window --shape 24x2 --rate 100mbit --uplink 1gbit
+has '^W_g: 3 frames in flight per host; 1 if'
+has '^W_g is 2 in an all-to-all:'
+topo 0 window --shape 24x2 --rate 100mbit --uplink 300mbit
+lacks 'in an all-to-all'
 topo 0 window --shape 8x4 --hosts h0,h1,h31
 has 'among 3 hosts'
 has '^switch *2 *1:2 ' # two uplinks

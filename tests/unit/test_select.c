@@ -338,17 +338,23 @@ static void exchange_window__as_teams_have_it(void **state)
 	(void)state;
 	net_init(&n, "48", UINT64_C(10000) * MBIT, 0, 43);
 	n.topo->links[n.topo->vertices[n.topo->hosts[7]].parent_link].rate /= 2;
-	assert_int_equal(cn_exchange_window(&n.layout, &cn_cost_default), 8);
+	assert_int_equal(cn_exchange_window(&n.layout, &cn_cost_default, CN_OP_ALLTOALL), 8);
 	n.layout.tree = NULL;
-	assert_true(cn_exchange_window(&n.layout, &cn_cost_default) == COLLNET_WINDOW_OFF);
+	assert_true(cn_exchange_window(&n.layout, &cn_cost_default, CN_OP_ALLTOALL) ==
+		    COLLNET_WINDOW_OFF);
 	net_done(&n);
-
 	net_init(&n, "8x4", 100 * MBIT, 0, 45); /* uplinks of a rate that is not known */
 	cn_tree_free(n.tree);
 	assert_int_equal(cn_tree_make(n.topo, n.topo->hosts, 2, CN_TOPO_NONE, &n.tree, &err), 0);
 	n.layout.tree = n.tree;
 	n.layout.nnodes = n.layout.nranks = 2;
-	assert_int_equal(cn_exchange_window(&n.layout, &cn_cost_default), 3);
+	assert_int_equal(cn_exchange_window(&n.layout, &cn_cost_default, CN_OP_ALLTOALL), 3);
+	net_done(&n);
+	/* two frames where Eq. 4 allows one, if all nodes have as much for each other */
+	net_init(&n, "24x2", 100 * MBIT, 1000 * MBIT, 45);
+	assert_int_equal(cn_exchange_window(&n.layout, &cn_cost_default, CN_OP_ALLTOALL), 2);
+	assert_int_equal(cn_exchange_window(&n.layout, &cn_cost_default, CN_OP_REDUCE_SCATTER), 1);
+	assert_true(fabs(predicted(&n, CN_OP_ALLTOALL, "shuffle", 16384) / 81416 - 1) < 0.1);
 	net_done(&n);
 }
 

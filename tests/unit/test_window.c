@@ -362,44 +362,6 @@ static void link_window__half_of_the_smallest(void **state)
 	cn_topo_free(t);
 }
 
-/* A port holds what all the others may send to its host. */
-static void pair_window__share_of_a_port(void **state)
-{
-	struct cn_topo *t = shape("4x2", 43, 20);
-
-	(void)state;
-	assert_int_equal(cn_topo_pair_window(t, t->hosts, 8), 4); /* 33 / 7 */
-	assert_int_equal(cn_topo_pair_window(t, t->hosts, 2), 33);
-	assert_true(cn_topo_pair_window(t, t->hosts, 1) == COLLNET_WINDOW_OFF);
-	t->links[t->vertices[t->hosts[3]].parent_link].buffer = 8;
-	assert_int_equal(cn_topo_pair_window(t, t->hosts, 3), 16);
-	assert_int_equal(cn_topo_pair_window(t, t->hosts, 4), 1); /* (8 - 3) / 3 */
-	assert_int_equal(cn_topo_pair_window(t, t->hosts, 8), 1); /* one at least */
-	cn_topo_free(t);
-}
-
-/* Two exchanges, or one and a frame from each, fit into a port; an uplink has what an even one
- * brings. */
-static void few__of_an_exchange_at_once(void **state)
-{
-	struct cn_topo *t = NULL;
-
-	(void)state;
-	assert_int_equal(cn_topo_shape("4x2", 1000000000, 43, 10000000000, 45, &t, NULL), 0);
-	assert_int_equal(cn_topo_port_holds(t, t->hosts, 8), 21);
-	assert_int_equal(cn_topo_few(t, t->hosts, 8), 4 * cn_topo_burst(t, t->hosts, 8));
-	assert_int_equal(cn_topo_few(t, t->hosts, 5), 4 * cn_topo_burst(t, t->hosts, 5));
-	assert_int_equal(cn_topo_few(t, t->hosts, 4), 3 * cn_topo_burst(t, t->hosts, 4));
-	assert_true(cn_topo_burst(t, t->hosts, 8) > 0);
-	assert_int_equal(cn_topo_few(t, t->hosts, 1), 0);
-	t->links[t->vertices[t->hosts[3]].parent_link].buffer = 8;
-	assert_int_equal(cn_topo_port_holds(t, t->hosts, 3), 21);
-	assert_int_equal(cn_topo_port_holds(t, t->hosts, 4), 4);
-	assert_int_equal(cn_topo_port_holds(t, t->hosts, 6), 2);
-	assert_int_equal(cn_topo_port_holds(t, t->hosts, 8), 0);
-	cn_topo_free(t);
-}
-
 /* The frames of all that send fit into the smallest buffer, less an eighth and one. */
 static void fan_in__share_of_a_port(void **state)
 {
@@ -532,6 +494,50 @@ static void window__slowest_links(void **state)
 	}
 }
 
+/* Two frames where Eq. 4 allows one: where links are fast enough that data acknowledges, and
+ * ports hold more than the mean of what waits. */
+static void window__holds_two(void **state)
+{
+	static const struct {
+		const char *shape;
+		uint32_t mbit, uplink, buffer, uplink_buffer;
+		bool input, two;
+	} want[] = {
+		{ "24x2", 100, 1000, 43, 45, false, true },
+		{ "20x3", 100, 1000, 43, 45, false, true },
+		{ "16x4", 100, 1000, 43, 45, false, true },
+		{ "16x4", 20, 200, 43, 45, false, false }, /* a turn takes 46 ms */
+		{ "24x2", 100, 1000, 43, 45, true, false },
+		{ "24x2", 100, 0, 43, 45, false, false },
+		{ "24x2", 100, 300, 43, 45, false, false },  /* 24 * 1.5 frames, and 24 more */
+		{ "33x3", 100, 600, 43, 45, false, false },  /* 33 * 1.46 */
+		{ "35x2", 100, 1000, 43, 45, false, false }, /* 35 * 0.87, and 22 more */
+		{ "16x4", 100, 1000, 7, 45, false, false },  /* 2 frames, and 6 more */
+		{ "48x2", 100, 1000, 43, 45, false, false }, /* 1 without control frames */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct cn_topo *t = NULL;
+		uint32_t window;
+
+		assert_int_equal(cn_topo_shape(want[i].shape, want[i].mbit * UINT64_C(1000000),
+					       want[i].buffer, want[i].uplink * UINT64_C(1000000),
+					       want[i].uplink_buffer, &t, NULL),
+				 COLLNET_OK);
+		if (want[i].input) {
+			cn_topo_input_buffered(t);
+		}
+		assert_int_equal(cn_topo_window(t, t->hosts, t->nhosts, 2, NULL), 1);
+		window = cn_topo_exchange_window(t, t->hosts, t->nhosts, 0, 1);
+		if (window != (want[i].two ? 2 : 1) ||
+		    cn_topo_holds_two(t, t->hosts, t->nhosts) != want[i].two) {
+			fail_msg("case %zu: %u", i, window);
+		}
+		cn_topo_free(t);
+	}
+}
+
 static void window__slowest_uplink(void **state)
 {
 	/* two hosts of five behind the one link: 45 / 3 + 2 * 4 / 6 */
@@ -575,12 +581,11 @@ int main(void)
 		cmocka_unit_test(window__unknown_rates),
 		cmocka_unit_test(window__random_trees),
 		cmocka_unit_test(link_window__half_of_the_smallest),
-		cmocka_unit_test(pair_window__share_of_a_port),
-		cmocka_unit_test(few__of_an_exchange_at_once),
 		cmocka_unit_test(fan_in__share_of_a_port),
 		cmocka_unit_test(transit__share_of_the_busiest_link),
 		cmocka_unit_test(burst__what_ports_hold),
 		cmocka_unit_test(window__slowest_links),
+		cmocka_unit_test(window__holds_two),
 		cmocka_unit_test(window__slowest_uplink),
 	};
 

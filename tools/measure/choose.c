@@ -249,7 +249,7 @@ static uint32_t topo_window(const struct measure *m, enum cn_window_rule rule)
 	if (lay_out(m, &t) == TOOL_OK) {
 		const struct cn_cost cost = cn_cost_of(&t.layout);
 
-		window = cn_exchange_window(&t.layout, &cost);
+		window = cn_exchange_window(&t.layout, &cost, measure_op_kind(m->o->op));
 	}
 	cn_tree_free(t.tree);
 	free(t.storage);
@@ -272,9 +272,6 @@ uint32_t measure_window(const struct measure *m, const struct cn_algorithm *row)
 	}
 	if (own == COLLNET_WINDOW_AUTO) {
 		own = topo_window(m, row->window_rule);
-		if (row->window_rule == CN_WINDOW_EXCHANGE) {
-			own = smaller(own, m->node_window);
-		}
 	}
 	if (own == COLLNET_WINDOW_OFF && by_hand == COLLNET_WINDOW_OFF && topo == NULL &&
 	    m->o->window == COLLNET_WINDOW_AUTO && row->window_rule == CN_WINDOW_EXCHANGE) {

@@ -217,6 +217,7 @@ static uint32_t window_of(const struct port *p, uint32_t n, uint32_t control)
 struct windows {
 	uint32_t data, acks, bottleneck; /* Eq. 4, without and with control frames */
 	uint32_t slowest, slowest_link;	 /* what the ports of the slowest links hold */
+	bool two;			 /* cn_topo_holds_two() */
 };
 
 static void window_text(uint32_t window, char text[16])
@@ -284,6 +285,9 @@ static void print_window(const struct topo_options *o, const struct cn_tree *t,
 		printf("W_g is %" PRIu32 " in an all-to-all: frames collect at the slowest link, "
 		       "%s\n",
 		       w->slowest, topo_link_name(t->topo, w->slowest_link, name));
+	}
+	if (w->acks == 1 && w->slowest > 1 && w->two) {
+		puts("W_g is 2 in an all-to-all: none are sent there, and the ports hold two");
 	}
 	print_rounded_up(t, p, classes);
 	if (cn_topo_assumed_buffer(t->topo) != 0) {
@@ -414,6 +418,7 @@ int topo_window(const struct topo_options *o)
 		w.data = cn_topo_window(t, hosts, n, 1, NULL);
 		w.acks = cn_topo_window(t, hosts, n, 2, &w.bottleneck);
 		w.slowest = cn_topo_slowest_window(t, hosts, n, 0, 1, &w.slowest_link);
+		w.two = cn_topo_holds_two(t, hosts, n);
 		if (o->json) {
 			rc = window_json(o, tree, ports, classes, &w);
 		} else {

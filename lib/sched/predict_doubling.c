@@ -109,15 +109,15 @@ static double seconds_of(struct exchange e)
 }
 
 /*
- * A round of so many messages. A node sends so many frames, of which a window lets only so many go
- * per round trip; what the links carry passes meanwhile.
+ * A round of so many messages, of so many pieces on the links. A node sends so many of these, of
+ * whose frames a window lets only so many go per round trip; what the links carry passes meanwhile.
  */
-static struct exchange exchange(struct rounds *x, uint32_t messages, uint32_t pieces,
-				uint64_t bytes)
+static struct exchange exchange_of(struct rounds *x, uint32_t messages, uint32_t pieces,
+				   uint32_t sent, uint64_t bytes)
 {
 	const struct cn_network *n = x->n;
 	const struct cn_layout *l = n->layout;
-	const uint64_t frames = pieces * (1 + bytes / n->cost->payload);
+	const uint64_t frames = sent * (1 + bytes / n->cost->payload);
 	struct cn_cost c = *n->cost;
 	struct round r = { 0 };
 	double one;
@@ -136,6 +136,13 @@ static struct exchange exchange(struct rounds *x, uint32_t messages, uint32_t pi
 		add_message(x, &c, &x->messages[i], pieces, bytes, &r);
 	}
 	return (struct exchange){ r.way, cn_longer(r.busiest, waiting(x, frames, one, &r)), one };
+}
+
+/* The same, where what a node sends is what a link to a node carries. */
+static struct exchange exchange(struct rounds *x, uint32_t messages, uint32_t pieces,
+				uint64_t bytes)
+{
+	return exchange_of(x, messages, pieces, pieces, bytes);
 }
 
 /* Pieces of a message of an allgather: ranks that follow one another, or, of blocks of any size,
@@ -247,8 +254,8 @@ static double with_others(struct rounds *x, const struct cn_power *w, uint32_t c
 {
 	const uint64_t bytes = x->n->plan->bytes / chunks;
 	const uint32_t taken = w->pairs < chunks ? w->pairs : chunks; /* chunks, by a member */
-	const double members = seconds_of(exchange(x, between_members(x, w, chunks, 1),
-						   chunks - 1 + taken, bytes));
+	const double members = seconds_of(exchange_of(x, between_members(x, w, chunks, 1),
+						      chunks - 1 + taken, chunks - 1, bytes));
 
 	for (uint32_t i = 0; i < w->pairs; i++) {
 		x->messages[i] = (struct cn_doubling){ .from = cn_power_other(w, i),
@@ -276,11 +283,12 @@ static double seconds_of_stream(const struct stream *s)
 	return cn_longer(s->ways + s->last.link - s->last.frame, s->links + s->last.way);
 }
 
-/* The last messages of a reduce, through the root's port. */
-static double to_root(struct rounds *x, const struct cn_power *w, uint32_t chunks, uint64_t bytes)
+/* The last messages of a reduce, one from each node with a chunk, through the root's port. */
+static struct exchange to_root(struct rounds *x, const struct cn_power *w, uint32_t chunks,
+			       uint64_t bytes)
 {
 	x->messages[0] = (struct cn_doubling){ .from = w->pairs + 1, .to = w->pairs };
-	return seconds_of(exchange(x, 1, chunks - 1, bytes));
+	return exchange_of(x, 1, chunks - 1, 1, bytes);
 }
 
 /* As planned by allreduce/halving.c, in several chunks, which are passed on as they come in all
@@ -315,8 +323,11 @@ static double predict_halving(struct rounds *x, const struct cn_power *w, uint32
 	} else if (all) {
 		stream.last = first;
 	}
+	if (!all) {
+		add_round(&stream, to_root(x, w, chunks, bytes));
+	}
 	return halve + seconds_of_stream(&stream) + combinations * x->n->cost->combine +
-	       (all ? halve : to_root(x, w, chunks, bytes));
+	       (all ? halve : 0);
 }
 
 /* Rounds that do not halve exchange the same blocks. With the same window, they take longer where

@@ -328,8 +328,7 @@ static void predict__exchange_with_a_small_window(void **state)
 	net_done(&n);
 }
 
-/* What a node sends while a frame is on its way is in no port: 43 / 47 + 2 / 2 frames, and 6 or 7
- * in 16 us. A team of some hosts has no more than all hosts of the topology. */
+/* 43 / 47 + 2 / 2 frames, and 6 or 7 on the way; no more than all hosts of the topology have. */
 static void exchange_window__as_teams_have_it(void **state)
 {
 	struct cn_err err = { 0 };
@@ -498,6 +497,7 @@ static void predict__as_simulated(void **state)
 		{ "16x2", 100, 1000, CN_OP_ALLREDUCE, 16384, "halving", 3225 },
 		/* whose chunks go to the root */
 		{ "31", 100, 0, CN_OP_REDUCE, 16384, "halving", 4241 },
+		{ "16x2", 2500, 5000, CN_OP_REDUCE, 16384, "halving", 297 },
 		/* more than the uplink's port holds in the last round: 11 frames are lost */
 		{ "16x2", 100, 1000, CN_OP_ALLREDUCE, 32768, "doubling", 18108 },
 		/* more frames than go at once */

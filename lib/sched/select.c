@@ -233,6 +233,19 @@ static bool goes_at_once(const struct cn_network *n)
 }
 
 /*
+ * Seconds until a window of frames that go one way is acknowledged: an acknowledgement is asked for
+ * when half of them have been sent. The first nodes of a scan get nothing that is a clock.
+ */
+static double acknowledged(const struct cn_network *n, uint32_t window)
+{
+	const uint64_t bytes = cn_cost_frame(n->cost, n->plan->bytes);
+	const uint32_t links = n->layout->tree != NULL ? 2 * n->layout->tree->height : 2;
+
+	return n->latency + (links - 1) * n->cost->hop +
+	       window / 2.0 * cn_cost_wire(n->cost, bytes, n->slowest);
+}
+
+/*
  * A window lets so many frames pass per round trip, or, where the peers' data is its clock, per
  * latency: that of near and far ones, in the mean. It does not matter where a node sends less than
  * a window.
@@ -274,6 +287,9 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 	}
 	if (n->rates_known && a->window_rule != CN_WINDOW_EXCHANGE) {
 		return 0; /* so do these, for a whole round trip */
+	}
+	if (a->window_rule == CN_WINDOW_EXCHANGE && (op == CN_OP_SCAN || op == CN_OP_EXSCAN)) {
+		return acknowledged(n, window) / window;
 	}
 	return (n->latency + n->cost->startup) / ((double)window * senders);
 }

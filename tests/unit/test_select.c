@@ -349,7 +349,6 @@ static void exchange_window__as_teams_have_it(void **state)
 	n.layout.nnodes = n.layout.nranks = 2;
 	assert_int_equal(cn_exchange_window(&n.layout, &cn_cost_default, CN_OP_ALLTOALL), 3);
 	net_done(&n);
-	/* two frames where Eq. 4 allows one, if all nodes have as much for each other */
 	net_init(&n, "24x2", 100 * MBIT, 1000 * MBIT, 45);
 	assert_int_equal(cn_exchange_window(&n.layout, &cn_cost_default, CN_OP_ALLTOALL), 2);
 	assert_int_equal(cn_exchange_window(&n.layout, &cn_cost_default, CN_OP_REDUCE_SCATTER), 1);
@@ -498,6 +497,7 @@ static void predict__as_simulated(void **state)
 		/* whose chunks go to the root */
 		{ "31", 100, 0, CN_OP_REDUCE, 16384, "halving", 4241 },
 		{ "16x2", 2500, 5000, CN_OP_REDUCE, 16384, "halving", 297 },
+		{ "3x3", 2500, 5000, CN_OP_SCAN, 16384, "doubling", 389 },
 		/* more than the uplink's port holds in the last round: 11 frames are lost */
 		{ "16x2", 100, 1000, CN_OP_ALLREDUCE, 32768, "doubling", 18108 },
 		/* more frames than go at once */

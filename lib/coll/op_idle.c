@@ -59,7 +59,7 @@ void cn_op_put_idle(struct cn_op *op)
 
 	if (t->ops[op->seq % CN_OPS] == op) {
 		t->ops[op->seq % CN_OPS] = NULL;
-		t->nbusy--;
+		cn_bit_clear(&t->busy, op->seq % CN_OPS);
 	}
 	if (op->kept) {
 		return;

@@ -112,10 +112,10 @@ static uint32_t smallest_window(const struct cn_op *op)
 	if (runs_alone(op)) {
 		return least;
 	}
-	for (int i = 0; i < CN_OPS; i++) {
-		const struct cn_op *o = op->team->ops[i];
+	for (uint64_t left = op->team->busy; left != 0; left &= left - 1) {
+		const struct cn_op *o = op->team->ops[cn_bit_first(left)];
 
-		if (o != NULL && o->state == OP_RUNNING && o->window < least) {
+		if (o->state == OP_RUNNING && o->window < least) {
 			least = o->window;
 		}
 	}
@@ -147,10 +147,10 @@ static uint64_t unrequested_limit(const struct cn_op *op)
  * before this one, or NULL. */
 static bool has_frames_for(const struct cn_team *t, uint32_t k, const struct cn_op *before)
 {
-	for (int i = 0; i < CN_OPS; i++) {
-		const struct cn_op *o = t->ops[i];
+	for (uint64_t left = t->busy; left != 0; left &= left - 1) {
+		const struct cn_op *o = t->ops[cn_bit_first(left)];
 
-		if (o != NULL && o->state == OP_RUNNING && o->streams[k].send != CN_NONE &&
+		if (o->state == OP_RUNNING && o->streams[k].send != CN_NONE &&
 		    (before == NULL || (int32_t)(before->seq - o->seq) > 0)) {
 			return true;
 		}

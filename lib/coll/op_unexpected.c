@@ -104,11 +104,10 @@ void cn_op_unexpected_start(struct cn_op *op)
 
 	t->nstarted = op->seq + 1;
 	t->notify_after = MOST / 2;
-	for (int i = 0; i < CN_OPS; i++) {
-		const struct cn_op *o = t->ops[i];
+	for (uint64_t left = t->busy; left != 0; left &= left - 1) {
+		const struct cn_op *o = t->ops[cn_bit_first(left)];
 
-		if (o != NULL && o->state == OP_RUNNING &&
-		    unexpected_limit(o) / 2 < t->notify_after) {
+		if (o->state == OP_RUNNING && unexpected_limit(o) / 2 < t->notify_after) {
 			t->notify_after = unexpected_limit(o) / 2;
 		}
 	}

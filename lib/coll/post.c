@@ -392,7 +392,7 @@ static int begin(struct cn_team *t, uint32_t seq, const struct call *c, struct c
 		return r;
 	}
 	t->ops[seq % CN_OPS] = op;
-	t->nbusy++;
+	cn_bit_set(&t->busy, seq % CN_OPS);
 	cn_transport_activate(t->transport);
 	op->state = OP_POSTED;
 	op->args = *a;

@@ -537,10 +537,8 @@ cn_time cn_team_deadline(const struct cn_team *t)
 		}
 		at = t->status != COLLNET_OK ? cn_min_time(at, t->abandon_at) : at;
 	}
-	for (int i = 0; i < CN_OPS && t->nbusy > 0; i++) {
-		if (t->ops[i] != NULL) {
-			at = cn_min_time(at, cn_op_deadline(t->ops[i]));
-		}
+	for (uint64_t left = t->busy; left != 0; left &= left - 1) {
+		at = cn_min_time(at, cn_op_deadline(t->ops[cn_bit_first(left)]));
 	}
 	return at;
 }
@@ -563,9 +561,11 @@ void cn_team_expire(struct cn_team *t, cn_time now)
 			cn_wireup_expire(t, now);
 		}
 	}
-	for (int i = 0; i < CN_OPS && t->nbusy > 0; i++) {
-		if (t->ops[i] != NULL && cn_op_deadline(t->ops[i]) <= now) {
-			cn_op_expire(t->ops[i], now);
+	for (uint64_t left = t->busy; left != 0; left &= left - 1) {
+		struct cn_op *op = t->ops[cn_bit_first(left)]; /* NULL: one before ended it */
+
+		if (op != NULL && cn_op_deadline(op) <= now) {
+			cn_op_expire(op, now);
 		}
 	}
 }

@@ -17,6 +17,8 @@
 #define CN_OPS	    COLLNET_OUTSTANDING_MAX
 #define CN_SELECTED 32u
 
+_Static_assert(CN_OPS <= 64, "the bits of cn_team.busy");
+
 struct cn_division;
 struct cn_op;
 struct cn_split;
@@ -119,7 +121,7 @@ struct cn_team {
 				   * UINT16_MAX: not in the team */
 	uint32_t npeers;
 	struct cn_op *ops[CN_OPS]; /* outstanding ones, by number mod CN_OPS; NULL: none */
-	uint32_t nbusy;		   /* of them */
+	uint64_t busy;		   /* of them: a bit each */
 	bool asked;		   /* what its ranks have called, since the last call */
 	uint32_t asks;		   /* what others have called: so often, */
 	cn_time asked_at;	   /* and when last */

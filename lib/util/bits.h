@@ -27,4 +27,10 @@ static inline void cn_bit_clear(uint64_t *set, uint32_t i)
 	set[i / 64] &= ~((uint64_t)1 << i % 64);
 }
 
+/* The lowest number of a word that has one. */
+static inline uint32_t cn_bit_first(uint64_t word)
+{
+	return (uint32_t)__builtin_ctzll(word);
+}
+
 #endif

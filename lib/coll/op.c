@@ -99,7 +99,10 @@ uint8_t *cn_op_address(const struct cn_op *op, const struct cn_span *s)
 
 uint64_t cn_op_frame_bytes(struct cn_op *op, uint64_t len)
 {
-	if (op->framed != len || len == 0) {
+	if (len == 0) {
+		return cn_node_payload(op->team->transport->node);
+	}
+	if (op->framed != len) {
 		const uint64_t most = cn_node_payload(op->team->transport->node);
 		const uint64_t frames = (len + most - 1) / most;
 
@@ -141,7 +144,9 @@ static void finish(struct cn_op *op, int status, const char *text)
 		cn_source_stop(&t->transport->sources, &op->source,
 			       cn_node_window(t->transport->node));
 		for (uint32_t k = 0; k < t->layout.nnodes; k++) {
-			cn_op_unexpect(op, k);
+			if (op->streams[k].expected) {
+				cn_op_unexpect(op, k);
+			}
 		}
 	}
 	op->state = OP_FREE;

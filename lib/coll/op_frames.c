@@ -87,8 +87,10 @@ bool cn_op_cut_frames(struct cn_op *op)
 
 	op->frames_out = op->frames_in = op->mixed_used = 0;
 	for (uint32_t k = 0; k < op->team->layout.nnodes; k++) {
-		op->frames_out += cut(op, op->streams[k].send, &bytes);
-		op->frames_in += cut(op, op->streams[k].recv, &received);
+		const struct cn_streams *s = &op->streams[k];
+
+		op->frames_out += s->send != CN_NONE ? cut(op, s->send, &bytes) : 0;
+		op->frames_in += s->recv != CN_NONE ? cut(op, s->recv, &received) : 0;
 	}
 	if (bytes > op->mixed_cap) {
 		mixed = realloc(op->mixed, bytes);

@@ -449,7 +449,9 @@ static int post(struct cn_member *m, cn_time now, const struct call *c, struct c
 	m->posted++;
 	cn_team_touch(t);
 	for (uint32_t k = 0; k < t->layout.nnodes && t->state == CN_TEAM_READY; k++) {
-		cn_op_check_left(t, k);
+		if (t->nodes[k].left.any) {
+			cn_op_check_left(t, k);
+		}
 	}
 	if (t->state == CN_TEAM_READY && op->state == OP_POSTED && op->nposts == cn_op_locals(t)) {
 		start(op, now);
@@ -541,10 +543,10 @@ void cn_op_check_left(struct cn_team *t, uint32_t k)
 {
 	const struct cn_left *l = &t->nodes[k].left;
 
-	for (int i = 0; i < CN_OPS && l->any; i++) {
-		const struct cn_op *op = t->ops[i];
+	for (uint64_t left = t->busy; left != 0; left &= left - 1) {
+		const struct cn_op *op = t->ops[cn_bit_first(left)];
 
-		if (op != NULL && op->state != OP_FREE && (int32_t)(op->seq - l->after) >= 0) {
+		if (op->state != OP_FREE && (int32_t)(op->seq - l->after) >= 0) {
 			cn_team_fail(
 				t, true, COLLNET_ERANK,
 				"rank %u on node %s %s after %u operations, before operation %u (%s)",

@@ -334,7 +334,7 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 		p->ready = false;
 		cn_peer_ready(p);
 	}
-	if (output_ready(n, out)) {
+	if (n->ready_first != NULL && output_ready(n, out)) {
 		return true;
 	}
 	memset(&tx, 0, sizeof(tx));
@@ -342,7 +342,8 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 		build_data(tx.peer, cn_sender_push(tx.peer, &tx, tx.owned), out);
 		return true;
 	}
-	return output_ready(n, out); /* an acknowledgement that pull() requested */
+	/* An acknowledgement that pull() requested. */
+	return n->ready_first != NULL && output_ready(n, out);
 }
 
 bool cn_node_is_quiet(const struct cn_node *n)

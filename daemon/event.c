@@ -178,7 +178,9 @@ static void take_signal(struct cn_daemon *d)
 /* True: there were clients to close, or memory to unmap. */
 static bool reap(struct cn_daemon *d)
 {
-	d->closing_ends = cn_now() + CLOSING;
+	if (d->marked_clients) {
+		d->closing_ends = cn_now() + CLOSING;
+	}
 	return cn_client_reap(d);
 }
 
@@ -211,15 +213,17 @@ static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, s
 /* Frames move until there are none, or for a while. More than 0: there may be more. */
 static int move_frames(struct cn_daemon *d, struct cn_err *err)
 {
-	int work = 1;
+	int work;
 
 	d->now = cn_now();
 	if (d->runtime.poller == NULL) {
 		return 0;
 	}
-	for (int i = 0; i < POLLS && work > 0; i++) {
+	work = cn_poller_poll(d->runtime.poller, d->now);
+	cn_rings_wake(d);
+	for (int i = 1; i < POLLS && work > 0; i++) {
 		d->now = cn_now();
-		work = cn_poller_poll(d->runtime.poller, d->now);
+		work = cn_poller_poll_again(d->runtime.poller, d->now);
 		cn_rings_wake(d);
 	}
 	if (work < 0) {

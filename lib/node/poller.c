@@ -29,6 +29,7 @@ struct cn_poller {
 	uint8_t *copies;	/* [BATCH][payload] of kept frames */
 	size_t payload;
 	uint32_t full; /* polls in a row with INPUT_MAX frames */
+	bool drained;  /* the last poll left the engine without frames to send */
 	bool event_driven;
 	cn_time retry_at; /* if event_driven: when to retry a full link */
 };
@@ -157,8 +158,9 @@ static bool may_expire(struct cn_poller *p, uint32_t in)
 	return p->full % FULL_MAX == 0;
 }
 
-/* What follows the receipt of so many frames. */
-static int go_on(struct cn_poller *p, cn_time now, uint32_t in)
+/* What follows the receipt of so many frames. `again`: the engine was not called since the last
+ * poll. */
+static int go_on(struct cn_poller *p, cn_time now, uint32_t in, bool again)
 {
 	const bool due = cn_engine_deadline(p->engine) <= now && !cn_engine_has_copies(p->engine);
 	bool may;
@@ -168,18 +170,27 @@ static int go_on(struct cn_poller *p, cn_time now, uint32_t in)
 	may = may_expire(p, in);
 	if (due && may) {
 		cn_engine_expire(p->engine, now);
+	} else if (again && p->drained && in == 0) {
+		return 0;
 	}
 	out = transmit(p, now);
+	p->drained = out >= 0 && p->kept == 0;
 	if (out >= 0 && may && cn_engine_has_copies(p->engine)) {
 		cn_engine_expire(p->engine, now);
-		out++; /* actions may wait for them */
+		p->drained = false; /* actions may wait for them */
+		out++;
 	}
 	return out < 0 ? out : out + (int)in;
 }
 
 int cn_poller_poll(struct cn_poller *p, cn_time now)
 {
-	return go_on(p, now, receive(p, now));
+	return go_on(p, now, receive(p, now), false);
+}
+
+int cn_poller_poll_again(struct cn_poller *p, cn_time now)
+{
+	return go_on(p, now, receive(p, now), true);
 }
 
 int cn_poller_spin(struct cn_poller *p, cn_time now)
@@ -189,7 +200,7 @@ int cn_poller_spin(struct cn_poller *p, cn_time now)
 
 	for (int i = 1; i < LOOKS && work == 0; i++) {
 		in = receive(p, now);
-		work = in > 0 ? go_on(p, now, in) : 0;
+		work = in > 0 ? go_on(p, now, in, true) : 0;
 	}
 	return work;
 }

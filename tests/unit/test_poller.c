@@ -11,6 +11,7 @@
 
 #include "link/super_frame.h"
 #include "node/poller.h"
+#include "proto/node_impl.h"
 #include "tests/unit/hub.h"
 
 /* A link that takes `room` frames and then none, or fails; a frame comes at calls of recv, or as
@@ -170,6 +171,40 @@ static void spin__looks_until_a_frame_comes(void **state)
 	assert_int_equal(fake.looked, 5);
 	assert_int_equal(cn_poller_spin(poller, CN_MS), 0);
 	assert_true(fake.looked > 10 && fake.looked < 1000);
+}
+
+/* Between the polls, the engine is not called: it is asked where time or frames have changed it. */
+static void again__asks_when_a_timer_is_due(void **state)
+{
+	(void)state;
+	fake.room = 10;
+	assert_int_equal(cn_poller_poll(poller, CN_MS), 1);
+	cn_engine_node(engine)->hello_due = true; /* as a call would have it */
+	assert_int_equal(cn_poller_poll_again(poller, CN_MS), 0);
+	assert_int_equal(fake.taken, 1);
+	assert_true(cn_poller_poll_again(poller, cn_poller_deadline(poller)) > 0);
+	assert_int_equal(fake.taken, 2);
+}
+
+static void again__asks_when_a_frame_came(void **state)
+{
+	(void)state;
+	fake.room = 10;
+	cn_poller_poll(poller, CN_MS);
+	cn_engine_node(engine)->hello_due = true;
+	fake.comes_at = fake.looked + 1;
+	assert_int_equal(cn_poller_poll_again(poller, CN_MS), 2);
+	assert_int_equal(fake.taken, 2);
+}
+
+static void again__sends_what_was_not_taken(void **state)
+{
+	(void)state;
+	cn_poller_poll(poller, CN_MS);
+	assert_true(cn_poller_blocked(poller));
+	fake.room = 10;
+	assert_int_equal(cn_poller_poll_again(poller, CN_MS), 1);
+	assert_false(cn_poller_blocked(poller));
 }
 
 /* A batch of few frames does not mean that no others wait; the acknowledgement that a timer waits
@@ -359,6 +394,9 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(spin__sends_before_it_looks_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(spin__looks_until_a_frame_comes, setup, teardown),
+		cmocka_unit_test_setup_teardown(again__asks_when_a_timer_is_due, setup, teardown),
+		cmocka_unit_test_setup_teardown(again__asks_when_a_frame_came, setup, teardown),
+		cmocka_unit_test_setup_teardown(again__sends_what_was_not_taken, setup, teardown),
 		cmocka_unit_test_setup_teardown(expire__after_all_that_is_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(expire__beside_a_flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(expire__after_a_flood, setup, teardown),

@@ -88,6 +88,7 @@ struct collnet_request {
 	bool preparing;	     /* if persistent: this completion ends its preparation */
 	uint32_t timeout_ms; /* of the operation; if persistent, of each start */
 	struct cn_prepared *prepared; /* likewise; direct */
+	cn_time begun;		      /* when it was posted or started */
 	cn_time deadline;	      /* the operation's own */
 	cn_time late_since;	      /* the first wait that began after it; 0: none */
 	int status;

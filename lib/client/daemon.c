@@ -181,15 +181,23 @@ static void daemon_collect(struct collnet_request *r)
 	}
 }
 
+/* What the operation reads, to where the daemon sees it. */
+static void copy_in(struct collnet_request *r)
+{
+	if (r->staging.in != NULL) {
+		cn_staging_copy_in(r);
+		cn_request_begins(r); /* when the daemon gets it: to copy took time */
+	}
+}
+
 /* Sends the message of a request whose memory is placed. */
 static int post(struct collnet_request *r, const void *m, size_t len, struct cn_err *err)
 {
 	int rc;
 
 	if (!r->preparing) {
-		cn_staging_copy_in(r);
+		copy_in(r);
 	}
-	cn_request_begins(r); /* when the daemon gets it: to copy took time */
 	rc = cn_rings_request(r->c, m, len, err);
 	if (rc != COLLNET_OK) {
 		cn_staging_release(r);
@@ -271,7 +279,7 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 		return rc;
 	}
 	if (a->algorithm != NULL) {
-		snprintf(m.algorithm, sizeof(m.algorithm), "%s", a->algorithm);
+		strncpy(m.algorithm, a->algorithm, sizeof(m.algorithm) - 1);
 	}
 	m.send = mem.in_place;
 	m.recv = mem.out_place;
@@ -304,8 +312,7 @@ static int daemon_start(struct collnet_request *r, struct cn_err *err)
 		.timeout_ms = r->timeout_ms,
 	};
 
-	cn_staging_copy_in(r);
-	cn_request_begins(r);
+	copy_in(r);
 	return cn_rings_request(r->c, &m, sizeof(m), err);
 }
 

@@ -522,7 +522,7 @@ static int direct_send(struct collnet_endpoint *e, struct collnet_request *r,
 		       struct cn_err *err)
 {
 	r->done.fn = direct_done;
-	return cn_endpoint_send(e->ep, cn_now(), to->node, to->endpoint, data, bytes, r->deadline,
+	return cn_endpoint_send(e->ep, r->begun, to->node, to->endpoint, data, bytes, r->deadline,
 				&r->done, err);
 }
 
@@ -530,7 +530,7 @@ static int direct_recv(struct collnet_endpoint *e, struct collnet_request *r, vo
 		       uint64_t capacity, struct cn_err *err)
 {
 	r->done.fn = direct_done;
-	return cn_endpoint_recv(e->ep, cn_now(), data, capacity, r->deadline, &r->received,
+	return cn_endpoint_recv(e->ep, r->begun, data, capacity, r->deadline, &r->received,
 				&r->done, err);
 }
 

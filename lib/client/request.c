@@ -64,7 +64,8 @@ static struct collnet_request *find_free(struct collnet *c)
 
 void cn_request_begins(struct collnet_request *r)
 {
-	r->deadline = cn_deadline(cn_now(), r->timeout_ms);
+	r->begun = cn_now();
+	r->deadline = cn_deadline(r->begun, r->timeout_ms);
 	r->late_since = 0;
 }
 

@@ -219,7 +219,7 @@ int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *
 {
 	struct cn_daemon_side *d = c->impl;
 	const struct cn_msg_head *head = m;
-	const cn_time until = cn_now() + RESPONSE_TIMEOUT;
+	cn_time until = 0; /* for its room; 0: there was no wait yet */
 	ssize_t n;
 
 	while (d->fd >= 0) {
@@ -230,6 +230,7 @@ int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *
 		if (n < 0 && errno == EAGAIN) {
 			/* Its own messages can be received later: the daemon never waits for
 			 * us. */
+			until = until != 0 ? until : cn_now() + RESPONSE_TIMEOUT;
 			if (cn_now() >= until) {
 				cn_socket_gone(c, COLLNET_EDAEMON, "does not read requests");
 			} else {

@@ -69,12 +69,13 @@ static bool is_over(const struct set *s)
 	return !pending;
 }
 
-/* Until the set is over, or until then (0: only looks). */
+/* Until the set is over, or until then, a moment to come (0: only looks). */
 static bool wait_for(struct collnet *c, const struct set *s, cn_time until)
 {
 	const bool buffered = s->buffered != NULL || s->full != NULL;
+	bool over = is_over(s), in_time = until != 0;
 
-	if (is_over(s)) {
+	if (over) {
 		return true;
 	}
 	if (buffered) {
@@ -83,21 +84,26 @@ static bool wait_for(struct collnet *c, const struct set *s, cn_time until)
 	}
 	if (until == 0 || c->polling) {
 		c->backend->progress(c, 0); /* what was posted moves at once */
+		over = is_over(s);
 	}
-	while (!is_over(s) && cn_now() < until) {
+	while (!over && in_time) {
 		if (c->polling) {
 			cn_wait_for_poller(c, until);
+			over = is_over(s);
+			in_time = cn_now() < until;
 			continue;
 		}
 		c->polling = true;
 		do {
 			c->backend->progress(c, until);
-		} while (!is_over(s) && cn_now() < until);
+			over = is_over(s);
+			in_time = over || cn_now() < until;
+		} while (!over && in_time);
 		c->polling = false;
 		cn_call_waiting(c);
 	}
 	c->awaits_buffered -= buffered;
-	return is_over(s);
+	return over;
 }
 
 /* Leaves, after a test that found the set not to be over. */
@@ -190,10 +196,10 @@ static void wait_or_give_up(struct collnet *c, const struct set *s, cn_time now,
 	}
 }
 
-/* The same, for at most timeout_ms (0: until the operations' own deadlines). */
-static bool wait_within(struct collnet *c, const struct set *s, uint32_t timeout_ms)
+/* The same, from now on for at most timeout_ms (0: until the operations' own deadlines). */
+static bool wait_within(struct collnet *c, const struct set *s, cn_time now, uint32_t timeout_ms)
 {
-	const cn_time now = cn_now(), until = cn_deadline(now, timeout_ms), end = backstop(s, now);
+	const cn_time until = cn_deadline(now, timeout_ms), end = backstop(s, now);
 
 	if (timeout_ms != 0 && until < end) {
 		return wait_for(c, s, until);
@@ -248,7 +254,7 @@ int cn_request_finish(struct collnet_request *r)
 {
 	const struct set s = { .requests = &r, .n = 1 };
 
-	wait_within(r->c, &s, 0);
+	wait_within(r->c, &s, r->begun, 0);
 	return collect(r);
 }
 
@@ -289,7 +295,8 @@ int collnet_wait(collnet_request_t *r, uint32_t timeout_ms)
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	return cn_leave(r->c, wait_within(r->c, &s, timeout_ms) ? collect(r) : COLLNET_INPROGRESS);
+	return cn_leave(r->c, wait_within(r->c, &s, cn_now(), timeout_ms) ? collect(r)
+									  : COLLNET_INPROGRESS);
 }
 
 /* ---- sets ----------------------------------------------------------------------------- */
@@ -394,8 +401,9 @@ int collnet_waitall(size_t n, collnet_request_t **requests, int *statuses, uint3
 	if (rc != COLLNET_OK || c == NULL) {
 		return rc == COLLNET_OK ? none_left(n, statuses) : rc;
 	}
-	return cn_leave(c, wait_within(c, &s, timeout_ms) ? collect_all(c, n, requests, statuses)
-							  : COLLNET_INPROGRESS);
+	return cn_leave(c, wait_within(c, &s, cn_now(), timeout_ms)
+				   ? collect_all(c, n, requests, statuses)
+				   : COLLNET_INPROGRESS);
 }
 
 int collnet_testall(size_t n, collnet_request_t **requests, int *statuses)
@@ -434,8 +442,9 @@ int collnet_waitany(size_t n, collnet_request_t **requests, size_t *index, uint3
 	if (rc != COLLNET_OK || c == NULL) {
 		return rc;
 	}
-	return cn_leave(c, wait_within(c, &s, timeout_ms) ? collect_any(n, requests, index)
-							  : COLLNET_INPROGRESS);
+	return cn_leave(c, wait_within(c, &s, cn_now(), timeout_ms)
+				   ? collect_any(n, requests, index)
+				   : COLLNET_INPROGRESS);
 }
 
 int collnet_testany(size_t n, collnet_request_t **requests, size_t *index)

@@ -369,7 +369,8 @@ static bool output_in_turn(struct cn_engine *e, cn_time now, struct cn_frame *ou
 	e->crowded_out = false;
 	first = x = e->turn != NULL ? e->turn : &e->own;
 	do {
-		if (cn_node_output(x->node, now, out)) {
+		if ((x->sources.n > 0 || cn_node_has_output(x->node, now)) &&
+		    cn_node_output(x->node, now, out)) {
 			if (x != e->turn) {
 				e->turn = x;
 				e->sent_in_turn = 0;

@@ -156,6 +156,8 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f);
 bool cn_node_place(struct cn_node *n, const struct cn_rx_frame *f, struct cn_rx_place *out);
 /* False: nothing to send. The payload in *out is valid until the next call into the transport. */
 bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out);
+/* Whether cn_node_output() has something to send that pull() does not bring. */
+bool cn_node_has_output(struct cn_node *n, cn_time now);
 /* Whether only a frame, a timer or a call can give it something to send again; not so while frames
  * that were refused wait for the global window. */
 bool cn_node_is_quiet(const struct cn_node *n);

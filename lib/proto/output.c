@@ -348,7 +348,14 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 
 bool cn_node_is_quiet(const struct cn_node *n)
 {
-	return n->ready_first == NULL && n->window_waiting == NULL && !n->hello_due && !n->leaving;
+	return n->ready_first == NULL && n->window_waiting == NULL && !n->hello_due &&
+	       n->unvalidated_first == NULL && !n->leaving;
+}
+
+bool cn_node_has_output(struct cn_node *n, cn_time now)
+{
+	n->now = now;
+	return !cn_node_is_quiet(n);
 }
 
 int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size_t len)

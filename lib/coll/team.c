@@ -345,7 +345,8 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool dead)
 {
 	struct cn_team *t = m->team;
 	struct cn_member **at = &t->members;
-	const bool busy = m->joining == NULL && m->done_ops < m->posted, waits = m->joining != NULL;
+	const bool busy = m->joining == NULL && m->done_ops != m->posted,
+		   waits = m->joining != NULL;
 	const uint32_t rank = m->rank, posted = m->posted;
 
 	if (t->state == CN_TEAM_READY && busy) {

@@ -406,6 +406,32 @@ static void leave_at_the_wrap(uint32_t calls)
 	engine_fixture_free(w);
 }
 
+/* Two ranks of a node are there; one leaves within the operation after whose call numbers are 0: it
+ * ends, as any other that a rank leaves, and nothing points to what the rank had. */
+static void leave_within_the_last(bool all_called)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+	const struct cn_coll_args a = engine_alltoall(100);
+	struct cn_err err = { 0 };
+
+	engine_join_all(w, 2, false, "job");
+	set_numbers(w, UINT32_MAX);
+	w->number++;
+	assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
+	if (all_called) {
+		assert_int_equal(engine_post(w, 1, 0, &a, &err), COLLNET_OK);
+	}
+	engine_leave(w, 0, false);
+	assert_int_equal(w->rank[0].op[0].calls, 1);
+	assert_int_equal(w->rank[0].op[0].status, COLLNET_ERANK);
+	engine_run(w, SECOND);
+	for (uint32_t r = 1; r < 4; r++) {
+		assert_int_equal(cn_member_check(w->rank[r].member, &err), COLLNET_ERANK);
+	}
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 /* Numbers of operations wrap, after twelve hours of a barrier every 10 us. */
 static void engine__numbers_wrap(void **state)
 {
@@ -432,6 +458,8 @@ static void engine__numbers_wrap(void **state)
 	for (uint32_t calls = 1; calls <= 3; calls++) {
 		leave_at_the_wrap(calls);
 	}
+	leave_within_the_last(false);
+	leave_within_the_last(true);
 }
 
 static uint32_t lines[2], suppressed; /* of the log, about the jobs of two payers */

@@ -264,7 +264,7 @@ static void compose(const struct cn_daemon *d, const char *what, char text[CN_ER
 
 static void fail_all(struct cn_daemon *d, const char *what)
 {
-	char text[CN_ERR_TEXT];
+	char *text = d->iface.failed;
 
 	compose(d, what, text);
 	log_change(d, COLLNET_LOG_ERROR, text);
@@ -328,7 +328,7 @@ static void shrink(struct cn_daemon *d, uint32_t mtu)
 		 d->runtime.link->mtu);
 	fail_all(d, what);
 	cn_engine_abandon_longer(d->runtime.engine, mtu);
-	compose(d, what, f->text);
+	memcpy(f->text, f->failed, sizeof(f->text));
 	f->down = true;
 	f->look_at = d->now + LOOK_AGAIN;
 }
@@ -397,7 +397,10 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 		went_down = true;
 	}
 	if (d->runtime.engine != NULL && (!same || shrunk)) {
-		compose(d, what, f->lost);
+		if (!same) {
+			compose(d, what, f->failed);
+		}
+		memcpy(f->lost, f->failed, sizeof(f->lost));
 		detach(d, same ? CN_BYE_MTU : other_address ? CN_BYE_ADDRESS : CN_BYE_MOVED);
 	}
 	if (found == 0 || !now.up) {

@@ -29,7 +29,8 @@ struct cn_iface {
 	enum collnet_log_level left_level;
 	char left[CN_ERR_TEXT]; /* the last one that was left out */
 	char text[CN_ERR_TEXT];
-	char lost[CN_ERR_TEXT]; /* why what clients had of an earlier engine is gone */
+	char failed[CN_ERR_TEXT]; /* why operations have failed, the last time that all did */
+	char lost[CN_ERR_TEXT];	  /* why what clients had of an earlier engine is gone */
 };
 
 /* The configuration of the runtime, which points into that of the daemon. */

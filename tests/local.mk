@@ -33,6 +33,7 @@ unit_tests = \
 	tests/unit/test_control_path \
 	tests/unit/test_cursor \
 	tests/unit/test_daemon_combine \
+	tests/unit/test_daemon_interface \
 	tests/unit/test_daemon_request \
 	tests/unit/test_derive \
 	tests/unit/test_draw \
@@ -185,6 +186,10 @@ tests_unit_test_pending_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_node_control \
 # The system refuses options of sockets.
 tests_unit_test_link_open_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=setsockopt \
 	-Wl,--wrap=__setsockopt64
+
+# The system's interfaces are its own.
+tests_unit_test_daemon_interface_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_interface_find \
+	-Wl,--wrap=cn_runtime_attach -Wl,--wrap=cn_runtime_detach
 
 # A request takes as long as it says, and the clock shows that.
 tests_unit_test_turn_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime \

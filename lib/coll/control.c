@@ -543,11 +543,9 @@ static void on_called(struct cn_team *t, uint32_t k, struct cn_cursor *c)
 	if (c->bad || k == UINT32_MAX) {
 		return;
 	}
-	if ((int32_t)(n - t->nodes[k].called) >= 0) {
-		t->nodes[k].called = n;
-		t->nodes[k].late = late;
-		t->nodes[k].answered = t->asks;
-	}
+	t->nodes[k].called = n;
+	t->nodes[k].late = late;
+	t->nodes[k].answered = t->asks;
 	if (ask) {
 		t->asked = true;
 		cn_control_called(t, k, false);

@@ -502,6 +502,27 @@ void engine_collective(struct engine_fixture *w, const struct cn_coll_args *a, c
 	}
 }
 
+void engine_set_numbers(struct engine_fixture *w, uint32_t calls)
+{
+	for (uint32_t i = 0; i < w->nodes; i++) {
+		for (uint32_t p = 0; p < w->engines[i]->places; p++) {
+			struct cn_team *t = w->engines[i]->teams[p];
+
+			if (t == NULL) {
+				continue;
+			}
+			t->nstarted = calls;
+			for (uint32_t k = 0; k < t->layout.nnodes; k++) {
+				t->nodes[k].unexpected.started = calls;
+				t->nodes[k].unexpected.notified = calls;
+			}
+			for (struct cn_member *m = t->members; m != NULL; m = m->next) {
+				m->posted = m->done_ops = calls;
+			}
+		}
+	}
+}
+
 const char *const engine_exchanges[] = { "shuffle", "pairwise", "linear" };
 
 static const enum cn_permutation perms[] = {

@@ -90,6 +90,10 @@ void engine_check(struct engine_fixture *w, uint32_t rank, int k, const struct c
 /* All ranks call, complete, and have the right bytes. */
 void engine_collective(struct engine_fixture *w, const struct cn_coll_args *a, cn_time within);
 
+/* All ranks have called so many operations, and all of them have ended; no node was asked how many.
+ */
+void engine_set_numbers(struct engine_fixture *w, uint32_t calls);
+
 extern const char *const engine_exchanges[];
 struct cn_coll_args engine_alltoall(uint64_t bytes);
 

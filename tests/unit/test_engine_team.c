@@ -339,29 +339,6 @@ static void engine__jobs_one_after_the_other(void **state)
 	engine_fixture_free(w);
 }
 
-/* All ranks have called so many operations, and all of them have ended. */
-static void set_numbers(struct engine_fixture *w, uint32_t calls)
-{
-	for (uint32_t i = 0; i < w->nodes; i++) {
-		for (uint32_t p = 0; p < w->engines[i]->places; p++) {
-			struct cn_team *t = w->engines[i]->teams[p];
-
-			if (t == NULL) {
-				continue;
-			}
-			t->nstarted = calls;
-			for (uint32_t k = 0; k < t->layout.nnodes; k++) {
-				t->nodes[k].called = calls;
-				t->nodes[k].unexpected.started = calls;
-				t->nodes[k].unexpected.notified = calls;
-			}
-			for (struct cn_member *m = t->members; m != NULL; m = m->next) {
-				m->posted = m->done_ops = calls;
-			}
-		}
-	}
-}
-
 /* Rank 2 leaves after `calls` of three operations, whose numbers wrap, while rank 1 has not
  * called. */
 static void leave_at_the_wrap(uint32_t calls)
@@ -374,7 +351,7 @@ static void leave_at_the_wrap(uint32_t calls)
 	struct cn_err err = { 0 };
 
 	engine_join_all(w, 1, false, "job");
-	set_numbers(w, UINT32_MAX - 1);
+	engine_set_numbers(w, UINT32_MAX - 1);
 	w->number++;
 	for (uint32_t r = 0; r <= 2; r += 2) {
 		for (uint32_t k = 0; k < (r == 0 ? 3 : calls); k++) {
@@ -415,7 +392,7 @@ static void leave_within_the_last(bool all_called)
 	struct cn_err err = { 0 };
 
 	engine_join_all(w, 2, false, "job");
-	set_numbers(w, UINT32_MAX);
+	engine_set_numbers(w, UINT32_MAX);
 	w->number++;
 	assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
 	if (all_called) {
@@ -448,7 +425,7 @@ static void engine__numbers_wrap(void **state)
 	engine_join_all(w, 2, false, "job");
 	assert_int_equal(w->engines[0]->last_team_id, 1); /* 0 is none */
 	assert_int_equal(w->engines[0]->own.next->port >> 12, 1);
-	set_numbers(w, UINT32_MAX - 20);
+	engine_set_numbers(w, UINT32_MAX - 20);
 	for (int i = 0; i < 20; i++) {
 		engine_collective(w, &a, SECOND);
 		engine_collective(w, &bcast, SECOND);

@@ -16,17 +16,14 @@
 static const enum cn_op_kind kinds[] = { CN_OP_BARRIER, CN_OP_ALLTOALL, CN_OP_ALLGATHER,
 					 CN_OP_ALLREDUCE, CN_OP_BCAST };
 
-/* An operation that all ranks but `late` (a bit each) call; that of a broadcast is the root. */
-static struct engine_fixture *all_but(uint64_t late, uint32_t nodes, uint32_t a_node,
-				      enum cn_op_kind op, cn_time step)
+/* The ranks of a team call, but those of `late` (a bit each); that of a broadcast is the root. */
+static void call_all_but(struct engine_fixture *w, uint64_t late, enum cn_op_kind op, cn_time step)
 {
-	struct engine_fixture *w = engine_fixture(nodes, NULL, NULL);
 	struct cn_coll_args a = engine_alltoall(op == CN_OP_BARRIER ? 0 : 1000);
 	struct cn_err err = { 0 };
 
 	a.op = op;
 	a.algorithm = NULL;
-	engine_join_all(w, a_node, false, "job");
 	while (op == CN_OP_BCAST && (late >> a.root & 1) == 0) {
 		a.root++;
 	}
@@ -40,6 +37,16 @@ static struct engine_fixture *all_but(uint64_t late, uint32_t nodes, uint32_t a_
 		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
 		a.deadline += step;
 	}
+}
+
+/* The first operation of a team. */
+static struct engine_fixture *all_but(uint64_t late, uint32_t nodes, uint32_t a_node,
+				      enum cn_op_kind op, cn_time step)
+{
+	struct engine_fixture *w = engine_fixture(nodes, NULL, NULL);
+
+	engine_join_all(w, a_node, false, "job");
+	call_all_but(w, late, op, step);
 	return w;
 }
 
@@ -83,6 +90,19 @@ static void op_deadline__several_late_ranks_are_named(void **state)
 		assert_all_name(all_but(0x2c, 4, 2, kinds[i], 0), 0x2c,
 				"not called in time by ranks 2-3, 5 (the first on node n1)");
 	}
+}
+
+/* Numbers are compared modulo 2^32, and half of them have passed since nodes said what they called.
+ */
+static void op_deadline__after_many_operations(void **state)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	engine_set_numbers(w, (UINT32_C(1) << 31) + 5);
+	call_all_but(w, 2, CN_OP_ALLTOALL, 0);
+	assert_all_name(w, 2, "not called in time by rank 1 (node n1)");
 }
 
 /* Who does not answer has not been heard to be late: the ranks are named whose data is missing. */
@@ -178,6 +198,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(op_deadline__the_late_rank_is_named_everywhere),
 		cmocka_unit_test(op_deadline__several_late_ranks_are_named),
+		cmocka_unit_test(op_deadline__after_many_operations),
 		cmocka_unit_test(op_deadline__no_answer),
 		cmocka_unit_test(op_deadline__all_have_called),
 		cmocka_unit_test(op_deadline__called_since),

@@ -138,6 +138,7 @@ unit_tests = \
 	tests/unit/test_seccomp \
 	tests/unit/test_secret \
 	tests/unit/test_select \
+	tests/unit/test_select_memory \
 	tests/unit/test_sender \
 	tests/unit/test_serial \
 	tests/unit/test_shm_ring \
@@ -204,6 +205,11 @@ tests_unit_test_quota_user_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fopen -Wl,--wrap=f
 
 # It counts the sessions that are looked at.
 tests_unit_test_report_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_peer_info
+
+# Allocations fail, one at a time, but not those of the topology's windows.
+tests_unit_test_select_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc \
+	-Wl,--wrap=cn_topo_exchange_window -Wl,--wrap=cn_topo_link_window \
+	-Wl,--wrap=cn_topo_burst -Wl,--wrap=cn_topo_window -Wl,--wrap=cn_topo_holds_two
 
 # It counts what is allocated.
 tests_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \

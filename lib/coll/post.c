@@ -297,6 +297,10 @@ static int make_plan(struct cn_team *t, const struct cn_coll_args *a, const stru
 	int r;
 
 	*g = a->algorithm == NULL ? selected(t, a) : cn_algorithm_find(a->op, a->algorithm);
+	if (*g == NULL && a->algorithm == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory to select an algorithm for %s",
+			       cn_op_name(a->op));
+	}
 	if (*g == NULL) {
 		return cn_fail(err, COLLNET_EINVAL, "%s has no algorithm '%s'; there are %s",
 			       cn_op_name(a->op), a->algorithm,

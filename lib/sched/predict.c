@@ -86,6 +86,7 @@ void cn_predict_fattree(const struct cn_network *n, struct cn_prediction *out)
 	struct cn_err err = { 0 };
 
 	if (cn_fattree_rooted(n->layout->tree, &x, &err) != COLLNET_OK) {
+		cn_network_had(n, err.code != COLLNET_ENOMEM);
 		snprintf(out->why, sizeof(out->why), "%.150s", err.text);
 		return;
 	}
@@ -105,7 +106,9 @@ struct cn_ways cn_ways(const struct cn_network *n, const uint32_t *nodes, uint32
 	struct cn_ways w = { .sharing = 1, .load = 1 };
 	struct cn_load x = { 0 };
 	double one = n->cost->startup + n->cost->hop + 2 * cn_cost_wire(n->cost, frame, n->slowest);
-	const bool known = t != NULL && cn_load_begin(&x, t, cn_load_by_number(n->layout->nnodes));
+	const bool known = t != NULL &&
+			   cn_network_had(n, cn_load_begin(&x, t,
+							   cn_load_by_number(n->layout->nnodes)));
 
 	for (uint32_t i = 0; i < paths && count > 1; i++) {
 		const uint32_t next = (i + 1) % count,
@@ -177,11 +180,12 @@ static void predict_tree_ring(const struct cn_network *n, struct cn_prediction *
 	uint32_t *ring = malloc(l->nnodes * sizeof(*ring));
 	struct cn_err err = { 0 };
 
-	if (ring == NULL) {
+	if (!cn_network_had(n, ring != NULL)) {
 		snprintf(out->why, sizeof(out->why), "no memory");
 	} else if (make(l->tree, ring, &err) == COLLNET_OK) {
 		predict_ring(n, ring, out);
 	} else {
+		cn_network_had(n, err.code != COLLNET_ENOMEM);
 		snprintf(out->why, sizeof(out->why), "%.150s", err.text);
 	}
 	free(ring);
@@ -235,6 +239,7 @@ void cn_predict_bcast(const struct cn_network *n, struct cn_prediction *out)
 	}
 	p.algorithm = out->algorithm->id;
 	if (cn_bcast_predict(n->layout, &p, n->cost, &b, &err) != COLLNET_OK) {
+		cn_network_had(n, err.code != COLLNET_ENOMEM);
 		snprintf(out->why, sizeof(out->why), "%.150s", err.text);
 		return;
 	}

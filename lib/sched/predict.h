@@ -20,7 +20,15 @@ struct cn_network {
 	double latency;	      /* of a block's first frame on the longest path */
 	double exchange;  /* seconds that the busiest link needs for an all-to-all of the plan */
 	uint64_t slowest; /* bit/s of the slowest link */
+	bool *no_memory;  /* set where a prediction lacked some, and is another one */
 };
+
+/* Notes a lack of memory; ok: there was enough. */
+static inline bool cn_network_had(const struct cn_network *n, bool ok)
+{
+	*n->no_memory |= !ok;
+	return ok;
+}
 
 static inline double cn_longer(double a, double b)
 {

@@ -33,13 +33,14 @@ static bool begin(struct rounds *x, const struct cn_network *n, bool by_number)
 			      .ranks = malloc(l->nranks * sizeof(*x->ranks)),
 			      .messages = malloc(l->nnodes * sizeof(*x->messages)) };
 	if (l->tree == NULL) {
-		return x->ranks != NULL && x->messages != NULL;
+		return cn_network_had(n, x->ranks != NULL && x->messages != NULL);
 	}
 	nodes = cn_load_by_number(l->nnodes);
 	if (nodes != NULL && !by_number) {
 		cn_ring_lr1(l->tree, nodes);
 	}
-	return cn_load_begin(&x->load, l->tree, nodes) && x->ranks != NULL && x->messages != NULL;
+	return cn_network_had(n, cn_load_begin(&x->load, l->tree, nodes) && x->ranks != NULL &&
+					 x->messages != NULL);
 }
 
 static void end(struct rounds *x)

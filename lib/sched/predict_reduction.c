@@ -59,7 +59,7 @@ static uint32_t *nodes_of_parts(const struct cn_network *n, uint32_t parts)
 	const struct cn_layout *l = n->layout;
 	uint32_t *nodes = malloc((parts > l->nnodes ? parts : l->nnodes) * sizeof(*nodes)), k = 0;
 
-	if (nodes != NULL && parts_are_nodes(n)) {
+	if (cn_network_had(n, nodes != NULL) && parts_are_nodes(n)) {
 		cn_ring_lr1(l->tree, nodes);
 	} else if (nodes != NULL) {
 		for (uint32_t rank = 0; rank < l->nranks; rank++) {
@@ -238,7 +238,7 @@ static struct rounds look_at_rounds(const struct cn_network *n, uint32_t parts, 
 	}
 	cost.pace = 0;
 	x.whole = cn_cost_wire(&cost, n->plan->bytes, n->slowest);
-	if (begin_look(&x, t, nodes_of_parts(n, parts))) {
+	if (cn_network_had(n, begin_look(&x, t, nodes_of_parts(n, parts)))) {
 		if (n->plan->op == CN_OP_ALLREDUCE) {
 			add_doubling(&x, parts);
 		} else {
@@ -322,7 +322,7 @@ static uint32_t *ring_of_nodes(const struct cn_network *n)
 	const struct cn_layout *l = n->layout;
 	uint32_t *ring = l->tree != NULL ? malloc(l->nnodes * sizeof(*ring)) : NULL;
 
-	if (ring != NULL) {
+	if (cn_network_had(n, ring != NULL || l->tree == NULL) && ring != NULL) {
 		cn_ring_lr1(l->tree, ring);
 	}
 	return ring;
@@ -383,6 +383,7 @@ static struct cn_ways chain_ways(const struct cn_network *n, uint32_t parts, uin
 	struct cn_ways w;
 
 	chain = nodes != NULL ? malloc((parts + 1) * sizeof(*chain)) : NULL;
+	cn_network_had(n, chain != NULL || l->tree == NULL);
 	if (chain == NULL || n->plan->op != CN_OP_REDUCE) {
 		w = cn_ways(n, nodes, parts, false, frame);
 	} else if (n->plan->ordered) { /* from the last one to the root */

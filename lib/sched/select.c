@@ -37,7 +37,7 @@ static double exchange_time(const struct cn_network *n)
 	double block = cn_cost_wire(n->cost, n->plan->bytes, 0), most = 0;
 	uint64_t *below = l->tree != NULL ? ranks_below(l) : NULL;
 
-	if (below == NULL) {
+	if (!cn_network_had(n, below != NULL || l->tree == NULL) || below == NULL) {
 		return (double)n->local * (l->nranks - n->local) * block;
 	}
 	for (uint32_t x = 1; x < l->tree->n; x++) {
@@ -61,7 +61,7 @@ static double latency(const struct cn_network *n)
 	double *up = t != NULL ? calloc(t->n, sizeof(*up)) : NULL;
 	double most = 0;
 
-	if (up == NULL) {
+	if (!cn_network_had(n, up != NULL || t == NULL) || up == NULL) {
 		most = links / 2.0 * cn_cost_wire(n->cost, bytes, n->slowest);
 	}
 	for (uint32_t x = 1; up != NULL && x < t->n; x++) {
@@ -147,7 +147,7 @@ static void windows(const struct cn_layout *l, struct cn_network *n)
 	uint32_t *hosts = hosts_of(l);
 
 	n->window = n->link_window = COLLNET_WINDOW_OFF;
-	if (hosts != NULL) {
+	if (cn_network_had(n, hosts != NULL || l->tree == NULL) && hosts != NULL) {
 		const struct cn_topo *t = l->tree->topo;
 
 		n->window = exchange_window(l, n->cost, hosts, n->plan->op);
@@ -205,9 +205,9 @@ uint64_t cn_frames_per_pair(const struct cn_layout *l, uint64_t bytes, uint64_t 
 }
 
 static void look(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
-		 struct cn_network *n)
+		 bool *no_memory, struct cn_network *n)
 {
-	*n = (struct cn_network){ .layout = l, .plan = p, .cost = c };
+	*n = (struct cn_network){ .layout = l, .plan = p, .cost = c, .no_memory = no_memory };
 	n->local = most_local(l);
 	n->slowest = l->tree != NULL ? cn_cost_slowest(c, l->tree) : (uint64_t)c->rate;
 	windows(l, n);
@@ -300,15 +300,15 @@ static double combine_time(const struct cn_cost *c, const struct cn_plan *p)
 										  : c->combine;
 }
 
-size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
-		  struct cn_prediction *out, size_t max)
+static size_t predict(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
+		      struct cn_prediction *out, size_t max, bool *no_memory)
 {
 	struct cn_network n;
 	size_t rows, count = 0;
 	const struct cn_algorithm *a = cn_algorithms(&rows);
 	const uint32_t at_once = cn_sent_at_once(l);
 
-	look(l, p, c, &n);
+	look(l, p, c, no_memory, &n);
 	for (size_t i = 0; i < rows && count < max; i++) {
 		struct cn_prediction *x = &out[count];
 
@@ -333,18 +333,29 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
 	return count;
 }
 
+size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
+		  struct cn_prediction *out, size_t max)
+{
+	bool no_memory = false;
+
+	return predict(l, p, c, out, max, &no_memory);
+}
+
 const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_plan *p)
 {
 	const struct cn_cost cost = cn_cost_of(l);
 	struct cn_prediction all[CANDIDATES];
 	size_t n, best = CANDIDATES;
+	bool no_memory = false;
 
 	/* No node knows all sizes, and all nodes must select the same algorithm. */
 	if (p->op == CN_OP_ALLTOALLV || p->op == CN_OP_SCATTERV || p->op == CN_OP_GATHERV) {
 		return cn_algorithm_find(p->op, NULL);
 	}
-	n = cn_predict(l, p, &cost, all, CANDIDATES);
-
+	n = predict(l, p, &cost, all, CANDIDATES, &no_memory);
+	if (no_memory) {
+		return NULL; /* other nodes, which had it, could select another one */
+	}
 	for (size_t i = 0; i < n; i++) {
 		if (all[i].seconds < 0 || all[i].algorithm->baseline) {
 			continue;

@@ -39,7 +39,7 @@ uint32_t cn_sent_at_once(const struct cn_layout *l);
  * COLLNET_WINDOW_OFF: none, or the network is not known.
  */
 uint32_t cn_exchange_window(const struct cn_layout *l, const struct cn_cost *c, enum cn_op_kind op);
-/* The row to run; never NULL for an operation that exists. */
+/* The row to run; NULL: no memory, or there is no such operation. */
 const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_plan *p);
 
 #endif

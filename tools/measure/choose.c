@@ -165,6 +165,10 @@ int measure_choose(struct measure *m, uint64_t bytes,
 	} else if (rc == TOOL_OK) {
 		rows[(*count)++] = named.algorithm != NULL ? named.algorithm
 							   : cn_select(&t.layout, &p);
+		if (rows[*count - 1] == NULL) {
+			tool_complain("no memory to select an algorithm");
+			rc = TOOL_FAILED;
+		}
 	}
 	cn_tree_free(t.tree);
 	free(t.storage);

@@ -288,8 +288,11 @@ static int number_members(struct cn_team *t, const struct cn_team *parent, const
 	for (uint32_t i = l->first[parent->me]; i < l->first[parent->me + 1]; i++) {
 		const struct claim c = claim_of(t->division, l->ranks[i]);
 
-		n += c.color == t->division->color;
-		same = same && (c.color != t->division->color || c.id == t->id);
+		if (c.color == t->division->color) {
+			n++;
+			/* The rank that began another one, which is not here any more, has left. */
+			same = same && (c.id == t->id || cn_team_by_id(t->engine, c.id) == NULL);
+		}
 	}
 	if (!same) {
 		return cn_fail(err, COLLNET_EMISMATCH, "node %s contradicts itself about job %s",
@@ -332,6 +335,25 @@ static bool make_ranges(struct cn_join *j, const uint32_t *ranks, uint32_t n)
 	return j->ranges != NULL;
 }
 
+/* What node k said of a new team that its ranks claim to be in; NULL: nothing. It may be another
+ * one than that of those that called later, if the first have left it. */
+static const struct cn_join_failure *failure_of(const struct cn_team *t,
+						const struct cn_team *parent, uint32_t k,
+						const struct cn_engine_peer *m)
+{
+	const struct cn_layout *l = &parent->layout;
+	const struct cn_join_failure *failure = NULL;
+
+	for (uint32_t i = l->first[k]; m != NULL && failure == NULL && i < l->first[k + 1]; i++) {
+		const struct claim c = claim_of(t->division, l->ranks[i]);
+
+		if (c.color == t->division->color && c.id != 0) {
+			failure = cn_join_failure(&m->joins, c.id);
+		}
+	}
+	return failure;
+}
+
 /* What node k's ranks claim becomes the record that its JOIN would have made. */
 static int learn_node(struct cn_team *t, const struct cn_team *parent, uint32_t k,
 		      const uint32_t *new, cn_time now, struct cn_err *err)
@@ -345,7 +367,7 @@ static int learn_node(struct cn_team *t, const struct cn_team *parent, uint32_t 
 			      .link_mbit = t->link_mbit },
 		       *j;
 	uint32_t *ranks = calloc(l->first[k + 1] - l->first[k], sizeof(*ranks)), n = 0, more;
-	const struct cn_join_failure *failure;
+	const struct cn_join_failure *failure = failure_of(t, parent, k, m);
 	bool same = true;
 
 	for (uint32_t i = l->first[k]; ranks != NULL && i < l->first[k + 1]; i++) {
@@ -365,6 +387,11 @@ static int learn_node(struct cn_team *t, const struct cn_team *parent, uint32_t 
 			       ? COLLNET_OK
 			       : cn_fail(err, COLLNET_ENOMEM, "no memory for a team");
 	}
+	if (failure != NULL) {
+		free(ranks);
+		cn_team_fail(t, false, failure->code, "%s", failure->text);
+		return cn_fail(err, t->status, "%s", t->text);
+	}
 	qsort(ranks, n, sizeof(*ranks), cn_ascending_u32);
 	if (!same || m == NULL || !cn_peer_alive(m->peer)) {
 		free(ranks);
@@ -372,12 +399,6 @@ static int learn_node(struct cn_team *t, const struct cn_team *parent, uint32_t 
 				       "node %s contradicts itself about job %s", node->name,
 				       t->job)
 			     : cn_fail(err, COLLNET_EPEER, "node %s is gone", node->name);
-	}
-	failure = cn_join_failure(&m->joins, in.id);
-	if (failure != NULL) {
-		free(ranks);
-		cn_team_fail(t, false, failure->code, "%s", failure->text);
-		return cn_fail(err, t->status, "%s", t->text);
 	}
 	j = make_ranges(&in, ranks, n) ? cn_control_keep_join(t->engine, m, &in, t->job, &more)
 				       : NULL;

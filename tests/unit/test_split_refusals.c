@@ -206,6 +206,35 @@ static uint64_t data_sent(const struct engine_fixture *w, uint32_t node)
 	return s.data_sent;
 }
 
+/* Rank 2 dies between its call and that of rank 3 on its node, which begins the new team again. */
+static void call__after_a_death(void **state)
+{
+	(void)state;
+	for (uint32_t last = 0; last < 4; last += 3) {
+		struct engine_fixture *w = begin();
+
+		assert_int_equal(call(w, 2), COLLNET_OK);
+		engine_leave(w, 2, true); /* its place in the old team is next */
+		for (uint32_t i = 0; i < DIVIDED; i++) {
+			const uint32_t r = (i + last + 1) % DIVIDED;
+
+			if (r != 2) {
+				assert_int_equal(call(w, r), COLLNET_OK);
+				engine_run(w, CN_MS);
+			}
+		}
+		engine_run(w, 20 * CN_MS);
+		for (uint32_t r = 0; r < DIVIDED; r++) {
+			assert_int_equal(w->rank[r].joined.calls, 1);
+			if (w->rank[r].joined.status != COLLNET_ERANK) {
+				fail_msg("rank %u: %d, %s", r, w->rank[r].joined.status,
+					 w->rank[r].joined.text);
+			}
+		}
+		finish(w);
+	}
+}
+
 /* A call that is refused is no rank that left: others are told nothing, and wait for the next one.
  */
 static void call__that_is_refused(void **state)
@@ -385,6 +414,7 @@ int main(void)
 		cmocka_unit_test(call__with_keys_far_apart),
 		cmocka_unit_test(call__of_two_parents),
 		cmocka_unit_test(call__that_does_not_match),
+		cmocka_unit_test(call__after_a_death),
 		cmocka_unit_test(call__that_is_refused),
 		cmocka_unit_test(expire__without_claims),
 		cmocka_unit_test(early__frames_are_bounded),

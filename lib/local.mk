@@ -260,6 +260,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/op_recv.c \
 	lib/coll/op_reduce.c \
 	lib/coll/op_send.c \
+	lib/coll/op_start.c \
 	lib/coll/op_window.c \
 	lib/coll/op_frames.c \
 	lib/coll/op_unexpected.c \

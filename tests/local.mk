@@ -97,6 +97,7 @@ unit_tests = \
 	tests/unit/test_numbering \
 	tests/unit/test_op_deadline \
 	tests/unit/test_op_frames \
+	tests/unit/test_op_start \
 	tests/unit/test_op_unexpected \
 	tests/unit/test_op_window \
 	tests/unit/test_pair_window \
@@ -331,6 +332,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/check_oracle.h \
 	tests/unit/control_team.c \
 	tests/unit/control_team.h \
+	tests/unit/crowd.c \
+	tests/unit/crowd.h \
 	tests/unit/emit_plan.c \
 	tests/unit/emit_plan.h \
 	tests/unit/endpoint_fixture.c \

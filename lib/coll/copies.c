@@ -59,11 +59,11 @@ static struct cn_op *next_in_turn(struct cn_copies *c)
 	return op;
 }
 
-void cn_copies_run(struct cn_copies *c)
+void cn_copies_run(struct cn_copies *c, cn_time now)
 {
 	uint64_t budget = CN_COPY_CHUNK;
 
 	while (c->used != 0 && budget > 0) {
-		cn_op_run_copies(next_in_turn(c), &budget);
+		cn_op_run_copies(next_in_turn(c), now, &budget);
 	}
 }

@@ -2,13 +2,12 @@
 /*
  * Copies within this node, of operations. One poll moves CN_COPY_CHUNK bytes for all of them
  * together, however many have copies to make: those of one payer after the other, and of each one
- * operation after the other.
+ * operation after the other. Operations with many actions start in the same turns.
  */
 #ifndef CN_COPIES_H
 #define CN_COPIES_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "util/util.h"
 
 struct cn_op;
 
@@ -26,11 +25,11 @@ struct cn_copies_place {
 	uint32_t payer;
 };
 
-/* The operation has copies that can run. */
+/* The operation has copies that can run, or is starting. */
 void cn_copies_enter(struct cn_copies *c, struct cn_op *op);
 /* It has none. */
 void cn_copies_leave(struct cn_copies *c, struct cn_op *op);
 /* Runs copies, and goes on with what waits for them. */
-void cn_copies_run(struct cn_copies *c);
+void cn_copies_run(struct cn_copies *c, cn_time now);
 
 #endif

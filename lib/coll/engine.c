@@ -461,7 +461,7 @@ void cn_engine_expire(struct cn_engine *e, cn_time now)
 		cn_transport_expire(x, now);
 	}
 	cn_transport_reap(e, now, false);
-	cn_copies_run(&e->copies);
+	cn_copies_run(&e->copies, now);
 	if (teams_deadline(e) <= now) {
 		for (struct cn_transport *x = e->own.next_active, *next; x != NULL; x = next) {
 			next = x->next_active;

@@ -314,8 +314,12 @@ static void run_copies(struct cn_op *op, uint64_t *most)
 	*most = budget;
 }
 
-void cn_op_run_copies(struct cn_op *op, uint64_t *budget)
+void cn_op_run_copies(struct cn_op *op, cn_time now, uint64_t *budget)
 {
+	if (op->state == OP_STARTING) {
+		cn_op_start_more(op, now, budget);
+		return;
+	}
 	run_copies(op, budget);
 	if (op->copy_first == CN_NONE) {
 		cn_copies_leave(&op->team->engine->copies, op);

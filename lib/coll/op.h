@@ -2,7 +2,8 @@
 /*
  * One collective operation on one node: cursors into its schedule.
  *
- *   post.c           a rank calls: checked, planned, started
+ *   post.c           a rank calls: checked and planned
+ *   op_start.c       started: cursors to the beginning
  *   op_deadline.c    the deadline, and the ranks that missed it
  *   op_idle.c        kept with their plans for the next call
  *   op.c             progress, copies between local ranks, completion
@@ -75,8 +76,21 @@ struct cn_post {
 
 enum op_state {
 	OP_FREE,
-	OP_POSTED, /* some ranks of this node have called */
+	OP_POSTED,   /* some ranks of this node have called */
+	OP_STARTING, /* all of them have */
 	OP_RUNNING,
+};
+
+/* How far an operation's start has come. */
+struct cn_starting {
+	uint32_t streamed; /* actions that are in no stream yet */
+	uint32_t listed;   /* those that are in the lists */
+	/* Frames that are counted: of nodes before this one, and of the stream to it, or, the next,
+	 * from it, up to a message */
+	uint32_t node;
+	bool received, in_stream, is_short;
+	uint32_t message;
+	uint64_t mixed; /* bytes of the frames to others that several messages are part of */
 };
 
 struct cn_op {
@@ -119,7 +133,8 @@ struct cn_op {
 	uint32_t next;			/* the next target, or (IN_TURN) the next action */
 	uint32_t turn;			/* frames that the next target was sent in a row */
 	uint32_t copy_first, copy_last; /* copies that can run */
-	struct cn_copies_place copies;	/* while there are any */
+	struct cn_copies_place copies;	/* while there are any, and in OP_STARTING */
+	struct cn_starting starting;
 	uint64_t framed, frame_bytes;	/* the last answer of cn_op_frame_bytes() */
 	uint32_t remaining;		/* actions not complete */
 	uint32_t held;			/* REDUCE actions that the last sends precede */
@@ -171,10 +186,18 @@ void cn_op_called_late(struct cn_team *t);
 /* A rank of node k left after `posted` operations: those it will never take part in fail. */
 void cn_op_check_left(struct cn_team *t, uint32_t k);
 
+/* ---- op_start.c ------------------------------------------------------------------------- */
+
+/* All ranks of this node have called, and it is planned: it runs, at once or after a while, or the
+ * team has failed. */
+void cn_op_start(struct cn_op *op, cn_time now);
+/* A part of that, as large as the budget of bytes, which are subtracted. */
+void cn_op_start_more(struct cn_op *op, cn_time now, uint64_t *budget);
+
 /* ---- op.c ------------------------------------------------------------------------------- */
 
 uint32_t cn_op_locals(const struct cn_team *t); /* ranks of this node */
-bool cn_op_busy(const struct cn_op *op);	/* posted or running */
+bool cn_op_busy(const struct cn_op *op);	/* not free */
 /* What was called, for messages: "allgather", "split", ... */
 const char *cn_op_called(const struct cn_coll_args *a);
 /* What the two ends must agree on beyond sizes, which the frames themselves show. */
@@ -203,8 +226,8 @@ void cn_op_expect(struct cn_op *op, cn_time now, uint32_t k);
 void cn_op_unexpect(struct cn_op *op, uint32_t k);
 void cn_op_queue_copy(struct cn_op *op, uint32_t action);
 /* Copies of the operation, up to so many bytes, which are subtracted; one of any length counts as
- * some. Then it goes on, and may be done. */
-void cn_op_run_copies(struct cn_op *op, uint64_t *budget);
+ * some. Then it goes on, and may be done. Of an operation that is starting: that goes on. */
+void cn_op_run_copies(struct cn_op *op, cn_time now, uint64_t *budget);
 void cn_op_complete(struct cn_op *op, uint32_t action);
 /* `len` bytes of action i are there now, at `from`: copies follow that depend on it by byte, at
  * once if that is no more than a frame. */
@@ -231,8 +254,12 @@ uint32_t cn_op_ports_window(const struct cn_op *op);
 
 /* ---- op_frames.c ------------------------------------------------------------------------ */
 
-/* Finds the runs of rewound streams, and counts their frames. False: no memory. */
-bool cn_op_cut_frames(struct cn_op *op);
+/* Finds the runs of rewound streams, and counts their frames: one run at a time, whose messages, or
+ * more, are returned; 0: there was none left. */
+void cn_op_cut_begin(struct cn_op *op);
+uint32_t cn_op_cut_more(struct cn_op *op);
+/* Room for frames of several messages. False: no memory. */
+bool cn_op_cut_end(struct cn_op *op);
 /* Bytes of the next frame of a stream whose current message is i. */
 uint64_t cn_op_next_frame(struct cn_op *op, struct cn_cut *c, uint32_t i);
 /* The next n bytes of the stream to a node, whose current message is i; NULL if n is 0. */

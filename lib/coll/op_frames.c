@@ -63,35 +63,60 @@ static uint64_t mixed_bytes(struct cn_op *op, uint32_t i)
 	return bytes;
 }
 
-/* Finds the runs of the stream that begins with message i. Returns its frames; *mixed grows by the
- * bytes of those that several messages are part of. */
-static uint64_t cut(struct cn_op *op, uint32_t i, uint64_t *mixed)
+/* Finds the run that message i begins, and counts its frames. Returns its messages. */
+static uint32_t cut(struct cn_op *op, uint32_t i)
 {
-	const uint64_t payload = cn_node_payload(op->team->transport->node);
-	const bool in_short = is_short(op, i);
-	uint64_t frames = 0;
+	struct cn_starting *s = &op->starting;
+	const uint32_t after = find_run(op, i, s->is_short);
+	const uint64_t frames = frames_of(op->progress[i].run,
+					  cn_node_payload(op->team->transport->node));
+	uint32_t messages = 1;
 
-	for (uint32_t next; i != CN_NONE; i = next) {
-		next = find_run(op, i, in_short);
-		frames += frames_of(op->progress[i].run, payload);
-		*mixed += op->progress[i].next != next ? mixed_bytes(op, i) : 0;
+	for (uint32_t m = op->progress[i].next; m != after; m = op->progress[m].next) {
+		messages++;
 	}
-	return frames;
+	if (s->received) {
+		op->frames_in += frames;
+	} else {
+		op->frames_out += frames;
+		s->mixed += messages > 1 ? mixed_bytes(op, i) : 0;
+	}
+	s->message = after;
+	return messages;
 }
 
-bool cn_op_cut_frames(struct cn_op *op)
+void cn_op_cut_begin(struct cn_op *op)
 {
-	uint64_t bytes = 0, received = 0;
-	const uint64_t before = cn_op_bytes(op);
+	op->frames_out = op->frames_in = op->mixed_used = 0;
+}
+
+uint32_t cn_op_cut_more(struct cn_op *op)
+{
+	struct cn_starting *s = &op->starting;
+
+	while (s->node < op->team->layout.nnodes) {
+		const struct cn_streams *st = &op->streams[s->node];
+
+		if (!s->in_stream) {
+			s->in_stream = true;
+			s->message = s->received ? st->recv : st->send;
+			s->is_short = s->message != CN_NONE && is_short(op, s->message);
+		}
+		if (s->message != CN_NONE) {
+			return cut(op, s->message);
+		}
+		s->in_stream = false;
+		s->node += s->received;
+		s->received = !s->received;
+	}
+	return 0;
+}
+
+bool cn_op_cut_end(struct cn_op *op)
+{
+	const uint64_t before = cn_op_bytes(op), bytes = op->starting.mixed;
 	uint8_t *mixed;
 
-	op->frames_out = op->frames_in = op->mixed_used = 0;
-	for (uint32_t k = 0; k < op->team->layout.nnodes; k++) {
-		const struct cn_streams *s = &op->streams[k];
-
-		op->frames_out += s->send != CN_NONE ? cut(op, s->send, &bytes) : 0;
-		op->frames_in += s->recv != CN_NONE ? cut(op, s->recv, &received) : 0;
-	}
 	if (bytes > op->mixed_cap) {
 		mixed = realloc(op->mixed, bytes);
 		if (mixed == NULL) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Calls of collective operations: checked, planned, started when every rank of this node has
- * called, and failed when a rank that is needed has left. op.c runs them.
+ * called (op_start.c), and failed when a rank that is needed has left. op.c runs them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,110 +149,11 @@ static bool plan_vector(struct cn_op *op)
 	return r == COLLNET_OK;
 }
 
-/*
- * Cursors to the beginning: streams by node, targets in order of appearance, copies that can run.
- */
-static void rewind_cursors(struct cn_op *op)
-{
-	const struct cn_sched *s = &op->sched;
-
-	op->ntargets = op->next = op->turn = 0;
-	op->copy_first = CN_NONE;
-	op->remaining = s->n;
-	op->held = 0;
-	op->bytes_in = 0;
-	op->synchronised = op->reduces = false;
-	for (uint32_t k = 0; k < op->nposts; k++) {
-		op->posts[k].reduce = CN_NONE;
-		op->posts[k].combining = 0;
-	}
-	for (uint32_t k = 0; k < op->team->layout.nnodes; k++) {
-		op->streams[k] = (struct cn_streams){ .send = CN_NONE, .recv = CN_NONE };
-	}
-	for (uint32_t i = s->n; i-- > 0;) {
-		const struct cn_action *a = &s->actions[i];
-		struct cn_streams *st = &op->streams[a->peer];
-		struct cn_progress *p = &op->progress[i];
-
-		*p = (struct cn_progress){ .next = CN_NONE, .copies = CN_NONE, .sibling = CN_NONE };
-		op->synchronised |= a->kind == CN_ACT_WAIT;
-		if (a->kind == CN_ACT_SEND) {
-			p->next = st->send;
-			st->send = i;
-		} else if (a->kind == CN_ACT_RECV) {
-			p->next = st->recv;
-			st->recv = i;
-			op->bytes_in += a->len;
-		} else if (a->kind == CN_ACT_REDUCE) {
-			struct cn_post *post = cn_op_post(op, a->dst.rank);
-
-			p->next = post->reduce;
-			post->reduce = i;
-			op->reduces = true;
-		}
-	}
-	for (uint32_t i = 0; i < s->n; i++) {
-		const struct cn_action *a = &s->actions[i];
-
-		if (a->kind == CN_ACT_SEND && op->streams[a->peer].send == i) {
-			op->targets[op->ntargets++] = a->peer;
-		} else if (a->kind == CN_ACT_COPY && a->dep == CN_DEP_NONE) {
-			cn_op_queue_copy(op, i);
-		} else if (a->kind == CN_ACT_COPY) {
-			op->progress[i].sibling = op->progress[a->dep_on].copies;
-			op->progress[a->dep_on].copies = i;
-		}
-	}
-}
-
-/*
- * Whether acknowledgements are the clock of the operation's window: only in an exchange of equal
- * blocks, or of so few that ports hold them, as much comes as goes, all the time. Without a window
- * there is nothing to be clocked.
- */
-static bool by_acks(const struct cn_op *op)
-{
-	const struct cn_window *w = cn_node_window(op->team->transport->node);
-	const bool limited = op->window != COLLNET_WINDOW_OFF || w->limit != COLLNET_WINDOW_OFF;
-
-	switch (op->algorithm->window_rule) {
-	case CN_WINDOW_EXCHANGE:
-		return !op->own_port_has_room &&
-		       (cn_op_is_vector(op->args.op) || !cn_op_is_exchange(op->args.op));
-	case CN_WINDOW_NONE:
-		return limited;
-	default:
-		return true;
-	}
-}
-
 static void start(struct cn_op *op, cn_time now)
 {
-	struct cn_team *t = op->team;
-
-	if (cn_op_is_vector(op->args.op) && !find_planned(op) && !plan_vector(op)) {
-		return;
+	if (!cn_op_is_vector(op->args.op) || find_planned(op) || plan_vector(op)) {
+		cn_op_start(op, now);
 	}
-	rewind_cursors(op);
-	if (!cn_op_cut_frames(op)) {
-		cn_team_fail(t, true, COLLNET_ENOMEM, "operation %u (%s) on node %s: no memory",
-			     op->seq + 1, cn_op_name(op->args.op), t->engine->config.node.name);
-		return;
-	}
-	op->ending = op->ending_tried = false;
-	op->state = OP_RUNNING;
-	cn_source_start(&t->transport->sources, &op->source);
-	cn_op_window_start(op);
-	op->source.flight.by_acks = by_acks(op);
-	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
-		if (op->streams[k].recv != CN_NONE) {
-			cn_op_expect(op, now, k);
-		}
-	}
-	cn_op_unexpected_start(op);
-	cn_op_reduce(op);
-	cn_op_take_unexpected(op);
-	cn_op_try_finish(op);
 }
 
 /* The algorithm with the smallest predicted time; what was selected is kept for calls alike. */

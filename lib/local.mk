@@ -260,6 +260,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/op_recv.c \
 	lib/coll/op_reduce.c \
 	lib/coll/op_send.c \
+	lib/coll/op_plan.c \
 	lib/coll/op_start.c \
 	lib/coll/op_window.c \
 	lib/coll/op_frames.c \
@@ -279,6 +280,8 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/team.c \
 	lib/coll/team.h \
 	lib/coll/team_ready.c \
+	lib/coll/task.c \
+	lib/coll/task.h \
 	lib/coll/transport.c \
 	lib/coll/transport.h \
 	lib/coll/unexpected_limit.c \

@@ -266,6 +266,7 @@ void cn_engine_free(struct cn_engine *e)
 			}
 		}
 	}
+	cn_tasks_end(e);
 	cn_transport_fini(&e->own);
 	cn_heap_fini(&e->waiting);
 	free(e->teams);

@@ -37,6 +37,7 @@ struct cn_engine_config {
 	uint32_t max_teams;	    /* 1 .. CN_TEAMS_MAX */
 	uint32_t max_endpoints;	    /* at least 1 */
 	uint64_t max_schedules;	    /* bytes, of the operations of a payer; 0: not limited */
+	bool tasks; /* what takes long is left to the caller: cn_engine_next_task() */
 };
 
 void cn_engine_config_init(struct cn_engine_config *c);
@@ -85,6 +86,23 @@ struct cn_node *cn_engine_node(struct cn_engine *e);
 /* cn_node_drain() for all transports. */
 bool cn_engine_drain(struct cn_engine *e);
 
+/* ---- tasks (coll/task.h) -------------------------------------------------------------- */
+
+/*
+ * With config.tasks, functions that say so can return COLLNET_INPROGRESS: nothing has happened, and
+ * the call is to be made again when another task is done. The memory that it names stays the
+ * caller's, and is let go of with cn_engine_discard() if the call is not made again.
+ */
+struct cn_task;
+/* NULL: there is none, or it is not done with the last one. */
+struct cn_task *cn_engine_next_task(struct cn_engine *e);
+/* The one function that another thread may call while this one uses the engine. */
+void cn_task_run(struct cn_task *x);
+/* It was run. Until the next one is asked for, calls that wait for it are made again. */
+void cn_engine_task_done(struct cn_engine *e, struct cn_task *x);
+/* Frees memory that malloc() gave, as soon as no task can read it. NULL is ignored. */
+void cn_engine_discard(struct cn_engine *e, void *memory, size_t bytes);
+
 /* ---- teams ---------------------------------------------------------------------------- */
 
 /*
@@ -114,7 +132,8 @@ struct cn_split_call {
 /*
  * As cn_team_derive(), called by all ranks of the parent: those of one color form a team, ordered
  * by key, then by their ranks in the parent. It is an operation of the parent. *out is NULL where
- * the color is less than 0; the new rank and size are known when it is done.
+ * the color is less than 0; the new rank and size are known when it is done. COLLNET_INPROGRESS: a
+ * task is to be waited for.
  */
 int cn_team_split(struct cn_member *parent, cn_time now, const struct cn_split_call *call,
 		  cn_time deadline, struct cn_done *done, struct cn_member **out,
@@ -204,6 +223,7 @@ struct cn_coll_args {
 	struct cn_reducer *reducer;
 };
 
+/* COLLNET_INPROGRESS: a task is to be waited for. */
 int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		 struct cn_done *done, struct cn_err *err);
 
@@ -211,7 +231,8 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
  * A persistent operation: checked and planned once, then started any number of times, by one call
  * at a time. The buffers and blocks of `a` stay the caller's until it is released, which happens
  * before the member leaves; a->deadline is ignored. (A vector operation is planned when all ranks
- * of the node have started it for the first time.)
+ * of the node have started it for the first time.) COLLNET_INPROGRESS of the first two: a task is
+ * to be waited for.
  */
 struct cn_prepared;
 int cn_coll_prepare(struct cn_member *m, const struct cn_coll_args *a, struct cn_prepared **out,

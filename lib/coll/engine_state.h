@@ -6,6 +6,7 @@
 #include "coll/copies.h"
 #include "coll/engine.h"
 #include "coll/join.h"
+#include "coll/task.h"
 #include "coll/transport.h"
 #include "util/bucket.h"
 
@@ -54,8 +55,9 @@ struct cn_engine {
 	uint64_t prepared;     /* id of the last persistent operation */
 	struct cn_endpoints *endpoints;
 	struct cn_copies copies; /* of operations */
-	cn_time deadline;	 /* earliest of teams and operations; see cn_engine_touch() */
-	bool touched;		 /* it must be found anew */
+	struct cn_tasks tasks;
+	cn_time deadline; /* earliest of teams and operations; see cn_engine_touch() */
+	bool touched;	  /* it must be found anew */
 	bool closing;
 	bool no_carrier;  /* of the interface */
 	bool crowded_out; /* an operation would send, and none of its frames will open the window */

@@ -149,6 +149,10 @@ static void finish(struct cn_op *op, int status, const char *text)
 			}
 		}
 	}
+	if (op->planning) {
+		cn_tasks_forget_op(op);
+	}
+	op->planned = false;
 	op->state = OP_FREE;
 	op->nposts = 0;
 	op->copy_first = CN_NONE;

@@ -2,7 +2,8 @@
 /*
  * One collective operation on one node: cursors into its schedule.
  *
- *   post.c           a rank calls: checked and planned
+ *   post.c           a rank calls: checked
+ *   op_plan.c        algorithm and schedule
  *   op_start.c       started: cursors to the beginning
  *   op_deadline.c    the deadline, and the ranks that missed it
  *   op_idle.c        kept with their plans for the next call
@@ -125,6 +126,8 @@ struct cn_op {
 	/* the plan, kept for the next operation that is alike */
 	struct cn_plan plan;
 	struct cn_sched sched;
+	bool planning;		      /* a vector operation: a task plans it (task.h), */
+	bool planned;		      /* and did, for the call that is made again */
 	struct cn_progress *progress; /* [sched.n] */
 	uint32_t progress_cap;
 	struct cn_streams *streams; /* [nodes] */
@@ -183,8 +186,32 @@ void cn_op_called_late(struct cn_team *t);
 
 /* ---- post.c ----------------------------------------------------------------------------- */
 
+/* As cn_coll_post() of a call that is not a vector operation's, without making it.
+ * COLLNET_INPROGRESS: it would say so. */
+int cn_coll_ask(struct cn_member *m, const struct cn_coll_args *a, struct cn_err *err);
 /* A rank of node k left after `posted` operations: those it will never take part in fail. */
 void cn_op_check_left(struct cn_team *t, uint32_t k);
+
+/* ---- op_plan.c -------------------------------------------------------------------------- */
+
+/* The algorithm of a call, and its plan. COLLNET_INPROGRESS, here and below: by a task (task.h). */
+int cn_op_make_plan(struct cn_team *t, const struct cn_coll_args *a, const struct cn_algorithm **g,
+		    struct cn_plan *p, struct cn_err *err);
+/* Plans it, unless it has the plan. */
+int cn_op_plan(struct cn_op *op, const struct cn_plan *p, struct cn_err *err);
+/* Plans a vector operation, of which all ranks of this node have said what they know. */
+int cn_op_plan_vector(struct cn_op *op, struct cn_err *err);
+/* Asks for a task where cn_op_plan() would take long. COLLNET_OK: it does not, or an idle operation
+ * has the plan. */
+int cn_op_ask_for_plan(struct cn_team *t, const struct cn_plan *p, struct cn_err *err);
+/* An operation for a persistent one; of a task that has planned it for that. NULL: no memory. */
+struct cn_op *cn_op_new_planned(struct cn_team *t, const struct cn_plan *p);
+/* Actions that a schedule may have; 0: as many as any team needs. */
+uint32_t cn_op_actions_max(const struct cn_team *t);
+/* A task has selected the algorithm; has planned. The schedule is taken. */
+void cn_op_selected(struct cn_team *t, const struct cn_plan *p, const struct cn_algorithm *a);
+int cn_op_planned(struct cn_team *t, struct cn_op *vector, const struct cn_plan *p,
+		  struct cn_sched *sched, struct cn_err *err);
 
 /* ---- op_start.c ------------------------------------------------------------------------- */
 

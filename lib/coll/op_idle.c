@@ -124,9 +124,11 @@ static bool is_beyond(const struct cn_team *t, uint64_t most)
 void cn_op_drop_schedule(struct cn_op *op)
 {
 	const uint64_t before = cn_op_bytes(op);
+	struct cn_engine *e = op->team->engine;
 
-	cn_sched_reset(&op->sched);
-	free(op->progress);
+	cn_engine_discard(e, op->sched.actions, op->sched.cap * sizeof(*op->sched.actions));
+	memset(&op->sched, 0, sizeof(op->sched));
+	cn_engine_discard(e, op->progress, op->progress_cap * sizeof(*op->progress));
 	op->progress = NULL;
 	op->progress_cap = 0;
 	cn_op_count(op, before);
@@ -152,6 +154,9 @@ int cn_op_check_schedules(struct cn_team *t, struct cn_err *err)
 void cn_op_free_storage(struct cn_op *op)
 {
 	if (op != NULL) {
+		if (op->planning) {
+			cn_tasks_forget_op(op);
+		}
 		cn_op_drop_schedule(op);
 		op->team->scheduled -= cn_op_bytes(op);
 		op->team->engine->scheduled -= cn_op_bytes(op);

@@ -80,6 +80,7 @@ void cn_team_free(struct cn_team *t, cn_time now)
 {
 	struct cn_engine *e = t->engine;
 
+	cn_tasks_forget_team(t);
 	cn_team_drop_unexpected(t, &t->unexpected);
 	cn_division_free(e, t->division);
 	for (int i = 0; i < CN_OPS; i++) {
@@ -573,6 +574,11 @@ void cn_team_expire(struct cn_team *t, cn_time now)
 
 bool cn_engine_uses(const struct cn_engine *e, const struct cn_topo *topo)
 {
+	const struct cn_task *x = e->tasks.running;
+
+	if (x != NULL && x->layout.tree != NULL && x->layout.tree->topo == topo) {
+		return true;
+	}
 	for (uint32_t i = 0; i < e->places; i++) {
 		if (e->teams[i] != NULL && e->teams[i]->topo == topo) {
 			return true;

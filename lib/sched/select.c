@@ -341,6 +341,11 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
 	return predict(l, p, c, out, max, &no_memory);
 }
 
+bool cn_select_predicts(enum cn_op_kind op)
+{
+	return op != CN_OP_ALLTOALLV && op != CN_OP_SCATTERV && op != CN_OP_GATHERV;
+}
+
 const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_plan *p)
 {
 	const struct cn_cost cost = cn_cost_of(l);
@@ -348,8 +353,7 @@ const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_
 	size_t n, best = CANDIDATES;
 	bool no_memory = false;
 
-	/* No node knows all sizes, and all nodes must select the same algorithm. */
-	if (p->op == CN_OP_ALLTOALLV || p->op == CN_OP_SCATTERV || p->op == CN_OP_GATHERV) {
+	if (!cn_select_predicts(p->op)) {
 		return cn_algorithm_find(p->op, NULL);
 	}
 	n = predict(l, p, &cost, all, CANDIDATES, &no_memory);
@@ -365,4 +369,10 @@ const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_
 		}
 	}
 	return best < CANDIDATES ? all[best].algorithm : cn_algorithm_find(p->op, NULL);
+}
+
+int cn_select_failed(enum cn_op_kind op, struct cn_err *err)
+{
+	return cn_fail(err, COLLNET_ENOMEM, "no memory to select an algorithm for %s",
+		       cn_op_name(op));
 }

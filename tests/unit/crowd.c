@@ -68,6 +68,7 @@ struct cn_coll_args crowd_alltoall(struct crowd *c, uint32_t rank, bool vector)
 {
 	struct cn_coll_args a = engine_alltoall(CROWD_BYTES);
 
+	a.algorithm = NULL;
 	if (vector) {
 		a.op = CN_OP_ALLTOALLV;
 		a.bytes = 0;

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "coll/task.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/engine_state.h"
+#include "coll/op.h"
+#include "sched/select.h"
+
+/* So much memory takes a few dozen microseconds to free. */
+#define FREED_AT_ONCE ((size_t)256 << 10)
+
+struct cn_discarded {
+	struct cn_discarded *next;
+};
+
+/* ---- the list --------------------------------------------------------------------------- */
+
+static void task_free(struct cn_task *x)
+{
+	if (x != NULL) {
+		cn_sched_reset(&x->sched);
+		free((void *)(uintptr_t)x->plan.blocks);
+		free(x->storage);
+		cn_tree_free(x->tree);
+		free(x);
+	}
+}
+
+static bool is_same(const struct cn_task *x, const struct cn_team *t, enum cn_task_kind kind,
+		    const struct cn_plan *p, const struct cn_op *op)
+{
+	return x != NULL && !x->unwanted && x->team == t && x->kind == kind && x->op == op &&
+	       (op != NULL || memcmp(&x->plan, p, sizeof(*p)) == 0);
+}
+
+static bool is_there(const struct cn_tasks *all, const struct cn_team *t, enum cn_task_kind kind,
+		     const struct cn_plan *p, const struct cn_op *op)
+{
+	const struct cn_task *x = all->first;
+
+	while (x != NULL && !is_same(x, t, kind, p, op)) {
+		x = x->next;
+	}
+	return x != NULL || is_same(all->running, t, kind, p, op);
+}
+
+/* One more than the last one that waits of this payer, or than the last one that was run. */
+static uint64_t next_turn(const struct cn_tasks *all, uint64_t payer)
+{
+	uint64_t turn = all->turn;
+
+	for (const struct cn_task *x = all->first; x != NULL; x = x->next) {
+		turn = x->payer == payer && x->turn > turn ? x->turn : turn;
+	}
+	return turn + 1;
+}
+
+int cn_tasks_add(struct cn_team *t, enum cn_task_kind kind, const struct cn_plan *p,
+		 struct cn_op *op, struct cn_blocks *blocks, struct cn_err *err)
+{
+	struct cn_tasks *all = &t->engine->tasks;
+	struct cn_task *x, **at = &all->first;
+
+	if (is_same(all->failed, t, kind, p, op)) {
+		free(blocks);
+		return cn_fail(err, all->failed->rc, "%s", all->failed->err.text);
+	}
+	if (is_there(all, t, kind, p, op)) {
+		free(blocks);
+		return COLLNET_INPROGRESS;
+	}
+	x = calloc(1, sizeof(*x));
+	if (x == NULL) {
+		free(blocks);
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a schedule");
+	}
+	x->kind = kind;
+	x->team = t;
+	x->op = op;
+	x->plan = *p;
+	x->plan.blocks = blocks;
+	x->payer = t->members != NULL ? t->members->payer : 0;
+	x->turn = next_turn(all, x->payer);
+	x->layout = t->layout;
+	x->me = t->me;
+	x->sched.most = cn_op_actions_max(t);
+	while (*at != NULL) {
+		at = &(*at)->next;
+	}
+	*at = x;
+	return COLLNET_INPROGRESS;
+}
+
+/* ---- run -------------------------------------------------------------------------------- */
+
+static void drop_failed(struct cn_tasks *all)
+{
+	task_free(all->failed);
+	all->failed = NULL;
+}
+
+/* Takes the one whose turn it is out of the list. */
+static struct cn_task *next_in_turn(struct cn_tasks *all)
+{
+	struct cn_task **least = &all->first, *x;
+
+	for (struct cn_task **at = &all->first; *at != NULL; at = &(*at)->next) {
+		least = (*at)->turn < (*least)->turn ? at : least;
+	}
+	x = *least;
+	if (x != NULL) {
+		*least = x->next;
+		all->turn = x->turn;
+	}
+	return x;
+}
+
+struct cn_task *cn_engine_next_task(struct cn_engine *e)
+{
+	struct cn_tasks *all = &e->tasks;
+
+	if (all->running != NULL || (all->first == NULL && all->discarded == NULL)) {
+		return NULL;
+	}
+	drop_failed(all);
+	if (all->discarded != NULL) {
+		all->freeing = (struct cn_task){ .kind = CN_TASK_FREE, .memory = all->discarded };
+		all->discarded = NULL;
+		all->running = &all->freeing;
+	} else {
+		all->running = next_in_turn(all);
+	}
+	return all->running;
+}
+
+static void free_all(struct cn_discarded *d)
+{
+	while (d != NULL) {
+		struct cn_discarded *next = d->next;
+
+		free(d);
+		d = next;
+	}
+}
+
+void cn_task_run(struct cn_task *x)
+{
+	switch (x->kind) {
+	case CN_TASK_SELECT:
+		x->algorithm = cn_select(&x->layout, &x->plan);
+		if (x->algorithm == NULL) {
+			x->rc = cn_select_failed(x->plan.op, &x->err);
+		}
+		break;
+	case CN_TASK_PLAN:
+		x->rc = cn_sched_plan(&x->layout, &x->plan, x->me, &x->sched, &x->err);
+		if (x->rc != COLLNET_OK) {
+			cn_sched_reset(&x->sched);
+		}
+		break;
+	default:
+		free_all(x->memory);
+		break;
+	}
+}
+
+void cn_engine_task_done(struct cn_engine *e, struct cn_task *x)
+{
+	struct cn_tasks *all = &e->tasks;
+
+	all->running = NULL;
+	if (x->kind == CN_TASK_FREE) {
+		return;
+	}
+	if (!x->unwanted) {
+		if (x->rc == COLLNET_OK && x->kind == CN_TASK_SELECT) {
+			cn_op_selected(x->team, &x->plan, x->algorithm);
+		} else if (x->rc == COLLNET_OK) {
+			x->rc = cn_op_planned(x->team, x->op, &x->plan, &x->sched, &x->err);
+		}
+		if (x->rc != COLLNET_OK) {
+			all->failed = x;
+			return;
+		}
+	}
+	if (x->sched.actions != NULL) {
+		cn_engine_discard(e, x->sched.actions, x->sched.cap * sizeof(*x->sched.actions));
+		x->sched.actions = NULL;
+	}
+	task_free(x);
+}
+
+void cn_engine_discard(struct cn_engine *e, void *memory, size_t bytes)
+{
+	struct cn_discarded *d = memory;
+
+	if (d == NULL || bytes < sizeof(*d) ||
+	    (e->tasks.running == NULL && (bytes < FREED_AT_ONCE || !e->config.tasks))) {
+		free(d);
+	} else {
+		d->next = e->tasks.discarded;
+		e->tasks.discarded = d;
+	}
+}
+
+/* ---- ends ------------------------------------------------------------------------------- */
+
+/* Those of the team, or of this operation of it, that wait or have failed. */
+static void drop(struct cn_tasks *all, const struct cn_team *t, const struct cn_op *op)
+{
+	for (struct cn_task **at = &all->first; *at != NULL;) {
+		struct cn_task *x = *at;
+
+		if (x->team == t && (op == NULL || x->op == op)) {
+			*at = x->next;
+			task_free(x);
+		} else {
+			at = &x->next;
+		}
+	}
+	if (all->failed != NULL && all->failed->team == t &&
+	    (op == NULL || all->failed->op == op)) {
+		drop_failed(all);
+	}
+}
+
+void cn_tasks_forget_team(struct cn_team *t)
+{
+	struct cn_tasks *all = &t->engine->tasks;
+	struct cn_task *x = all->running;
+
+	drop(all, t, NULL);
+	if (x != NULL && x->team == t) {
+		x->unwanted = true;
+		x->storage = t->storage;
+		x->tree = t->tree;
+		t->storage = NULL;
+		t->tree = NULL;
+	}
+}
+
+void cn_tasks_forget_op(struct cn_op *op)
+{
+	struct cn_tasks *all = &op->team->engine->tasks;
+
+	drop(all, op->team, op);
+	if (all->running != NULL && all->running->op == op) {
+		all->running->unwanted = true;
+	}
+	op->planning = false;
+}
+
+void cn_tasks_end(struct cn_engine *e)
+{
+	drop_failed(&e->tasks);
+	free_all(e->tasks.discarded);
+	e->tasks.discarded = NULL;
+}

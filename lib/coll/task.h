@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Tasks: what may take long, and depends on nothing that changes. To select an algorithm, to plan a
+ * schedule, and to give much memory back to the system.
+ *
+ * Where the engine's caller runs tasks (config.tasks), a call that needs one ends with
+ * COLLNET_INPROGRESS and has changed nothing. It is made again when the task is over, and finds
+ * what it needs: the selection with the team, the schedule with an idle operation or, of a vector
+ * operation, with the operation itself. An error of a task is found until another one is run.
+ *
+ * A task that is being run reads what it has copied, the arrays of its team's layout, its tree and
+ * topology, and the blocks of a vector operation. So the team leaves these to the task if it ends,
+ * and memory that a caller lets go of is freed after the task (cn_engine_discard()).
+ *
+ * Payers take turns.
+ */
+#ifndef CN_TASK_H
+#define CN_TASK_H
+
+#include "coll/engine.h"
+
+/* What takes less is done at once: in actions, some dozen nanoseconds each. */
+#define CN_TASK_MIN 16384u
+
+struct cn_op;
+struct cn_team;
+struct cn_discarded;
+
+enum cn_task_kind {
+	CN_TASK_SELECT,
+	CN_TASK_PLAN,
+	CN_TASK_FREE,
+};
+
+struct cn_task {
+	enum cn_task_kind kind;
+	struct cn_task *next;
+	struct cn_team *team;
+	struct cn_op *op;     /* a vector operation that is planned; NULL: another one */
+	bool unwanted;	      /* its team or operation has ended since it was run */
+	struct cn_plan plan;  /* its blocks are the task's */
+	uint64_t payer, turn; /* the lowest turn is next */
+	struct cn_layout layout;
+	uint32_t me;
+	/* results */
+	const struct cn_algorithm *algorithm;
+	struct cn_sched sched;
+	int rc;
+	struct cn_err err;
+	/* of a team that has ended since */
+	uint32_t *storage;
+	struct cn_tree *tree;
+	struct cn_discarded *memory;
+};
+
+struct cn_tasks {
+	struct cn_task *first;	 /* those that wait */
+	struct cn_task *running; /* NULL: none */
+	struct cn_task *failed;	 /* the last one, if it did */
+	struct cn_task freeing;
+	struct cn_discarded *discarded;
+	uint64_t turn; /* of the last one that was run */
+};
+
+/* COLLNET_INPROGRESS: it is one of the tasks; the error of the one that failed. `op` is NULL, or a
+ * vector operation, whose blocks, one for each rank of this node, become the task's. */
+int cn_tasks_add(struct cn_team *t, enum cn_task_kind kind, const struct cn_plan *p,
+		 struct cn_op *op, struct cn_blocks *blocks, struct cn_err *err);
+/* The team, or the operation, is about to end. */
+void cn_tasks_forget_team(struct cn_team *t);
+void cn_tasks_forget_op(struct cn_op *op);
+/* The engine is about to end, without a task that is being run. */
+void cn_tasks_end(struct cn_engine *e);
+
+#endif

@@ -85,8 +85,14 @@ int cn_buffers_take(struct cn_op_slot *op, const struct cn_msg_coll *m, struct c
 
 void cn_blocks_drop(struct cn_op_slot *op)
 {
-	cn_quota_give(op->client->daemon, op->client->user, CN_QUOTA_MEMORY, op->block_bytes);
-	free(op->blocks);
+	struct cn_daemon *d = op->client->daemon;
+
+	cn_quota_give(d, op->client->user, CN_QUOTA_MEMORY, op->block_bytes);
+	if (d->runtime.engine != NULL) {
+		cn_engine_discard(d->runtime.engine, op->blocks, op->block_bytes);
+	} else {
+		free(op->blocks);
+	}
 	op->blocks = NULL;
 	op->block_bytes = 0;
 }

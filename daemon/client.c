@@ -223,7 +223,8 @@ static void receive(struct cn_client *c)
 /*
  * One message per iteration: the library waits for the response to nearly all it sends here, and a
  * flood takes no more than its share. The requests that were in the client's ring when it sent the
- * message are served first. If its user's turn ends before that, the message stays in the socket.
+ * message are served first. If its user's turn ends before that, or one of them waits for a task,
+ * the message stays in the socket.
  */
 void cn_client_readable(struct cn_client *c)
 {
@@ -234,10 +235,11 @@ void cn_client_readable(struct cn_client *c)
 		c->ended = d->marked_clients = true;
 		return;
 	}
-	served = cn_turn_begin(d, c->user);
+	served = c->call.op == NULL && cn_turn_begin(d, c->user);
 	cn_client_rings_serve(c, served ? CN_MSG_RING_SLOTS : 0);
 	if (!c->marked &&
-	    (served && !cn_turn_is_over(d) ? !waits_for_others(c) : sent_a_signal(c))) {
+	    (served && c->call.op == NULL && !cn_turn_is_over(d) ? !waits_for_others(c)
+								 : sent_a_signal(c))) {
 		receive(c);
 		cn_turn_is_over(d);
 	}

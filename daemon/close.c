@@ -56,6 +56,9 @@ void cn_client_detach(struct cn_client *c)
 	for (uint32_t n = 0; n < LET_GO; n++) {
 		let_go(c, n, false);
 	}
+	if (c->call.op != NULL) {
+		cn_call_make(c, &c->call); /* it fails */
+	}
 }
 
 /* A client that is still in teams has died, or might as well have. False: it has none left. */
@@ -92,6 +95,7 @@ static void watch_process(struct cn_daemon *d, struct cn_client *c)
 /* It has no teams and endpoints any more. */
 static void disconnect(struct cn_daemon *d, struct cn_client *c)
 {
+	cn_call_drop(c);
 	cn_client_release_all(c);
 	cn_client_rings_close(c);
 	/* A keeper may hold the socket for a while, and so would epoll. */

@@ -16,6 +16,7 @@
  *   subuid.c   whose limits those of a subordinate user ID are
  *   receive.c  receives from a client's socket without accepting descriptors
  *   request.c  clients' requests and their completions
+ *   operation.c  operations, and calls that wait for tasks
  *   report.c   what clients ask about the node
  *   blocks.c   buffers of operations, and blocks of vector operations
  *   combine.c  clients' reductions: pieces to combine
@@ -28,9 +29,10 @@
  *   notify.c   notifies the service manager
  *   log.c      logs to standard error
  *
- * One thread. Neither sockets nor rings ever block: a client that does not read what it is sent is
- * closed. Only the loop calls the engine; functions that the engine calls (completions of requests)
- * send a message and mark clients for close, and leave the rest to the loop.
+ * One thread, but for that of the engine's tasks (node/helper.h). Neither sockets nor rings ever
+ * block: a client that does not read what it is sent is closed. Only the loop calls the engine;
+ * functions that the engine calls (completions of requests) send a message and mark clients for
+ * close, and leave the rest to the loop.
  */
 #ifndef CN_DAEMON_H
 #define CN_DAEMON_H
@@ -190,6 +192,21 @@ struct cn_op_slot {
 	bool combining; /* it has it still */
 };
 
+enum cn_call_kind {
+	CN_CALL_POST,
+	CN_CALL_PREPARE,
+	CN_CALL_START,
+	CN_CALL_JOIN,
+};
+
+/* A call of the engine that may have to wait for a task, and what the message said. */
+struct cn_client_call {
+	enum cn_call_kind kind;
+	struct cn_op_slot *op;
+	struct cn_coll_args args;	/* POST, PREPARE; START: the deadline */
+	const struct cn_msg_join *join; /* JOIN */
+};
+
 /*
  * connected           -cn_client_mark()-> marked
  * marked              -let_next_go()-> marked                with one team or endpoint less
@@ -227,6 +244,7 @@ struct cn_client {
 	uint32_t prompt;     /* requests in a row that followed a completion at once */
 	uint32_t idle_polls; /* of `requests`, in a row */
 	uint32_t pieces;     /* that it was given to combine, over all requests */
+	struct cn_client_call call; /* that waits for a task; op NULL: none does */
 	struct cn_op_slot ops[CN_MSG_REQUESTS];
 };
 
@@ -279,6 +297,9 @@ struct cn_daemon {
 	uint32_t npolled;
 	struct cn_client *to_wake[CN_CLIENTS_MAX]; /* once frames are sent */
 	uint32_t nto_wake;
+	struct cn_client *waiting[CN_CLIENTS_MAX]; /* whose call waits for a task */
+	uint32_t nwaiting;
+	struct cn_helper *helper; /* NULL: none */
 	struct cn_spin spin;
 	cn_time sockets_at; /* when the loop looked at descriptors last */
 	struct cn_turn turn;
@@ -423,6 +444,35 @@ bool cn_receive_close_rest(struct cn_daemon *d);
 /* Serves a request. False: it violates the protocol, and the client is marked for close. */
 bool cn_client_request(struct cn_client *c, const union cn_msg *m);
 
+/* Marks the client for close; returns false. */
+bool cn_client_violation(struct cn_client *c, const char *what);
+/* A free slot, initialised; NULL: the client is marked for close, or was sent the reason. */
+struct cn_op_slot *cn_slot_begin(struct cn_client *c, uint32_t tag);
+void cn_slot_free(struct cn_op_slot *op);
+/* The request is complete: called by the engine, from wherever it is; sends, marks, and no more. */
+void cn_slot_done(struct cn_done *done, int status, const char *text);
+/* The engine refused it: it is completed with the error. Returns true. */
+bool cn_slot_refused(struct cn_op_slot *op, const struct cn_err *err);
+/* What the client holds was of an interface that is gone. */
+void cn_client_fail_lost(const struct cn_client *c, struct cn_err *err);
+/* A request on a team or endpoint that is lost ends at once. */
+bool cn_client_refuse_lost(struct cn_client *c, uint32_t tag);
+/* Joins, derives or divides, if the user may. */
+int cn_client_try_join(struct cn_op_slot *op, const struct cn_msg_join *m, struct cn_err *err);
+
+/* ---- operation.c ---------------------------------------------------------------------- */
+
+/* Their requests, as cn_client_request(). */
+bool cn_operation_coll(struct cn_client *c, const struct cn_msg_coll *m);
+bool cn_operation_start(struct cn_client *c, const struct cn_msg_start *m);
+bool cn_operation_release(struct cn_client *c, const struct cn_msg_release *m);
+/* Makes the call, and completes the request if that fails. Where a task is to be waited for, it
+ * becomes c->call. */
+void cn_call_make(struct cn_client *c, const struct cn_client_call *k);
+/* A task is done: the calls that wait are made again. */
+void cn_call_make_waiting(struct cn_daemon *d);
+/* The client ends: its call is not made again. */
+void cn_call_drop(struct cn_client *c);
 /* Persistent operations of a team are released: it ends. */
 void cn_client_release_team(struct cn_client *c, uint32_t team);
 /* What is left of persistent operations, of a client that has no teams any more. */

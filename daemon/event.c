@@ -7,7 +7,8 @@
  * for that, requests in clients' rings are served, and the next iteration sends what they
  * requested. When there was nothing to do, the loop polls again for a while (util/spin.h), and then
  * sleeps until a descriptor is ready or the poller's deadline. Descriptors are looked at every
- * SOCKETS_EVERY at the latest. Users are served in turns (turn.c).
+ * SOCKETS_EVERY at the latest. Users are served in turns (turn.c). What takes long is done by
+ * another thread (node/helper.h).
  */
 #include "daemon/daemon.h"
 
@@ -27,7 +28,7 @@
 #define CLOSING	      (100 * CN_US) /* clients are closed: to send the frames takes longer */
 
 /* What an event is about: a client's pointer, or one of these. */
-static char link_mark, send_mark, listen_mark, signal_mark, netlink_mark;
+static char link_mark, send_mark, listen_mark, signal_mark, netlink_mark, helper_mark;
 
 static int watch(struct cn_daemon *d, int how, int fd, uint32_t events, void *about)
 {
@@ -96,6 +97,9 @@ int cn_event_open(struct cn_daemon *d, struct cn_err *err)
 	}
 	if (rc == COLLNET_OK) {
 		rc = watch(d, EPOLL_CTL_ADD, d->signal_fd, EPOLLIN, &signal_mark);
+	}
+	if (rc == COLLNET_OK && d->helper != NULL) {
+		rc = watch(d, EPOLL_CTL_ADD, cn_helper_fd(d->helper), EPOLLIN, &helper_mark);
 	}
 	if (rc != COLLNET_OK) {
 		return cn_fail(err, rc, "the event loop: %s", cn_strerror(errno));
@@ -184,6 +188,14 @@ static bool reap(struct cn_daemon *d)
 	return cn_client_reap(d);
 }
 
+/* A task of the engine is done. */
+static void take_task(struct cn_daemon *d)
+{
+	if (d->runtime.engine != NULL && cn_helper_take(d->helper, d->runtime.engine)) {
+		cn_call_make_waiting(d);
+	}
+}
+
 static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, struct cn_err *err)
 {
 	int rc = COLLNET_OK;
@@ -197,6 +209,8 @@ static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, s
 			cn_client_accept(d);
 		} else if (about == &signal_mark) {
 			take_signal(d);
+		} else if (about == &helper_mark) {
+			take_task(d);
 		} else if (about == &netlink_mark) {
 			rc = cn_iface_readable(d, err);
 		} else if (about != &link_mark && about != &send_mark) {
@@ -307,7 +321,11 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 			break;
 		}
 		cn_turn_round(d);
-		if (cn_rings_poll(d) || work > 0) {
+		work = cn_rings_poll(d) || work > 0;
+		if (d->helper != NULL && d->runtime.engine != NULL) {
+			cn_helper_give(d->helper, d->runtime.engine);
+		}
+		if (work > 0) {
 			cn_spin_over(&d->spin, d->now);
 			rc = go_on(d, false, err);
 		} else if (cn_spin_wait(&d->spin, d->now)) {

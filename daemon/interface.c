@@ -50,6 +50,7 @@ void cn_iface_config(struct cn_daemon *d, struct cn_runtime_config *out)
 		.open_arg = &d->parent,
 		.goodbyes = d->parent.goodbyes,
 		.goodbye_nodes = CN_PARENT_NODES,
+		.helper = d->helper,
 	};
 }
 

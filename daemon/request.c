@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool violation(struct cn_client *c, const char *what)
+bool cn_client_violation(struct cn_client *c, const char *what)
 {
 	cn_client_mark(c, what);
 	return false;
@@ -25,7 +25,7 @@ static struct cn_op_slot *slot_of(struct cn_done *done)
 	return (struct cn_op_slot *)(void *)((char *)done - offsetof(struct cn_op_slot, done));
 }
 
-static void op_free(struct cn_op_slot *op)
+void cn_slot_free(struct cn_op_slot *op)
 {
 	struct cn_client *c = op->client;
 
@@ -39,7 +39,7 @@ static void op_free(struct cn_op_slot *op)
 }
 
 /* Called by the engine, from wherever it is: sends, marks, and no more. */
-static void op_done(struct cn_done *done, int status, const char *text)
+void cn_slot_done(struct cn_done *done, int status, const char *text)
 {
 	struct cn_op_slot *op = slot_of(done);
 	struct cn_client *c = op->client;
@@ -61,7 +61,7 @@ static void op_done(struct cn_done *done, int status, const char *text)
 	if (op->kept) {
 		op->busy = false;
 	} else {
-		op_free(op);
+		cn_slot_free(op);
 	}
 	if (op->joins && status == COLLNET_OK && c->teams[op->team] != NULL) {
 		cn_client_joined(c, m.head.tag, op->team, op->parent);
@@ -83,13 +83,13 @@ static void refuse(struct cn_client *c, uint32_t tag, const struct cn_err *err)
 }
 
 /* A free slot, initialised; NULL: the client is marked for close, or was sent the reason. */
-static struct cn_op_slot *op_begin(struct cn_client *c, uint32_t tag)
+struct cn_op_slot *cn_slot_begin(struct cn_client *c, uint32_t tag)
 {
 	struct cn_op_slot *op = &c->ops[tag];
 	struct cn_err err;
 
 	if (op->busy || op->kept) {
-		violation(c, "request number in use");
+		cn_client_violation(c, "request number in use");
 		return NULL;
 	}
 	if (cn_quota_take(c->daemon, c->user, CN_QUOTA_REQUESTS, 1, &err) != COLLNET_OK) {
@@ -97,16 +97,16 @@ static struct cn_op_slot *op_begin(struct cn_client *c, uint32_t tag)
 		return NULL;
 	}
 	memset(op, 0, sizeof(*op));
-	op->done.fn = op_done;
+	op->done.fn = cn_slot_done;
 	op->client = c;
 	op->busy = true;
 	return op;
 }
 
 /* The engine refused it: it is completed with the error. */
-static bool op_refused(struct cn_op_slot *op, const struct cn_err *err)
+bool cn_slot_refused(struct cn_op_slot *op, const struct cn_err *err)
 {
-	op_done(&op->done, err->code, err->text);
+	cn_slot_done(&op->done, err->code, err->text);
 	return true;
 }
 
@@ -129,7 +129,7 @@ static bool is_down(const struct cn_client *c, struct cn_err *err)
 }
 
 /* What the client holds was of an interface that is gone. */
-static void fail_lost(const struct cn_client *c, struct cn_err *err)
+void cn_client_fail_lost(const struct cn_client *c, struct cn_err *err)
 {
 	cn_fail(err, COLLNET_EIFACE, "%s", c->daemon->iface.lost);
 }
@@ -145,16 +145,16 @@ static bool lost_endpoint(const struct cn_client *c, uint32_t endpoint)
 }
 
 /* A request on a team or endpoint that is lost ends at once. */
-static bool refuse_lost(struct cn_client *c, uint32_t tag)
+bool cn_client_refuse_lost(struct cn_client *c, uint32_t tag)
 {
-	struct cn_op_slot *op = op_begin(c, tag);
+	struct cn_op_slot *op = cn_slot_begin(c, tag);
 	struct cn_err err;
 
 	if (op == NULL) {
 		return !c->marked;
 	}
-	fail_lost(c, &err);
-	return op_refused(op, &err);
+	cn_client_fail_lost(c, &err);
+	return cn_slot_refused(op, &err);
 }
 
 /* ---- teams ---------------------------------------------------------------------------- */
@@ -193,33 +193,43 @@ static int join(struct cn_client *c, const struct cn_msg_join *m, struct cn_done
 					m->members, deadline, done, out, err);
 }
 
+int cn_client_try_join(struct cn_op_slot *op, const struct cn_msg_join *m, struct cn_err *err)
+{
+	struct cn_client *c = op->client;
+	struct cn_member **member = &c->teams[m->team]; /* it may be ready before join() returns */
+	uint64_t owner;
+
+	if (m->derived != 0 && c->teams[m->parent] == NULL) {
+		cn_client_fail_lost(c, err);
+		return err->code;
+	}
+	owner = m->derived != 0 ? cn_member_owner(c->teams[m->parent]) : owner_of(c, m->secret);
+	if (is_down(c, err) || (op->joins && check_teams(c, owner, m->job, err) != COLLNET_OK)) {
+		return err->code;
+	}
+	return join(c, m, &op->done, member, err);
+}
+
 static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 {
 	const bool outside = m->derived != 0 && m->making != CN_MAKING_NONE && m->color < 0;
-	struct cn_member **member = &c->teams[m->team]; /* it may be ready before join() returns */
 	struct cn_op_slot *op;
-	struct cn_err err;
-	uint64_t owner;
 
 	if (c->teams[m->team] != NULL || lost_team(c, m->team)) {
-		return violation(c, "team number in use");
+		return cn_client_violation(c, "team number in use");
 	}
 	if (m->derived != 0 && c->teams[m->parent] == NULL) {
-		return lost_team(c, m->parent) ? refuse_lost(c, m->head.tag)
-					       : violation(c, "team number not in use");
+		return lost_team(c, m->parent) ? cn_client_refuse_lost(c, m->head.tag)
+					       : cn_client_violation(c, "team number not in use");
 	}
-	op = op_begin(c, m->head.tag);
+	op = cn_slot_begin(c, m->head.tag);
 	if (op == NULL) {
 		return !c->marked;
 	}
 	op->joins = !outside; /* whose team number stays free */
 	op->team = m->team;
 	op->parent = m->derived != 0 ? m->parent : CN_MSG_TEAMS;
-	owner = m->derived != 0 ? cn_member_owner(c->teams[m->parent]) : owner_of(c, m->secret);
-	if (is_down(c, &err) || (!outside && check_teams(c, owner, m->job, &err) != COLLNET_OK) ||
-	    join(c, m, &op->done, member, &err) != COLLNET_OK) {
-		return op_refused(op, &err);
-	}
+	cn_call_make(c, &(struct cn_client_call){ .kind = CN_CALL_JOIN, .op = op, .join = m });
 	return true;
 }
 
@@ -246,12 +256,12 @@ static bool handle_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
 	uint32_t ranks;
 
 	if (member == NULL && lost_team(c, m->team)) {
-		fail_lost(c, &err);
+		cn_client_fail_lost(c, &err);
 		cn_client_reply(c, m->head.tag, err.code, 0, err.text);
 		return true;
 	}
 	if (member == NULL) {
-		return violation(c, "team number not in use");
+		return cn_client_violation(c, "team number not in use");
 	}
 	ranks = cn_member_ranks(member);
 	a.ranks = ranks;
@@ -269,143 +279,6 @@ static bool handle_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
 	return true;
 }
 
-/* A persistent operation: its slot, memory and blocks stay until RELEASE. */
-static bool prepare(struct cn_op_slot *op, uint32_t team, struct cn_member *member,
-		    const struct cn_coll_args *a)
-{
-	struct cn_err err;
-
-	if (cn_coll_prepare(member, a, &op->prepared, &err) != COLLNET_OK) {
-		return op_refused(op, &err);
-	}
-	op->kept = true;
-	op->team = team;
-	op_done(&op->done, COLLNET_OK, "");
-	return true;
-}
-
-static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
-{
-	struct cn_member *member = c->teams[m->team];
-	struct cn_coll_args a = {
-		.op = (enum cn_op_kind)m->op,
-		.algorithm = m->algorithm[0] != '\0' ? m->algorithm : NULL,
-		.permutation = (enum cn_permutation)m->permutation,
-		.contention_aware = m->contention_aware != 0,
-		.window = m->window,
-		.root = m->root,
-		.bytes = m->bytes,
-		.deadline = deadline_of(c, m->timeout_ms),
-		.element = m->element,
-		.function = m->function,
-		.ordered = m->ordered != 0,
-	};
-	struct cn_op_slot *op;
-	struct cn_err err;
-	struct cn_call call;
-	int rc;
-
-	if (member == NULL && lost_team(c, m->team)) {
-		return refuse_lost(c, m->head.tag);
-	}
-	if (member == NULL) {
-		return violation(c, "team number not in use");
-	}
-	op = op_begin(c, m->head.tag);
-	if (op == NULL) {
-		return !c->marked;
-	}
-	if (cn_member_check(member, &err) != COLLNET_OK) { /* its numbers say how much is read */
-		return op_refused(op, &err);
-	}
-	call = (struct cn_call){
-		.op = a.op,
-		.bytes = a.bytes,
-		.rank = cn_member_rank(member),
-		.ranks = cn_member_ranks(member),
-		.root = a.root,
-		.nodes = cn_member_nodes(member),
-		.local = cn_member_local(member),
-		.element = a.element,
-	};
-	rc = cn_buffers_take(op, m, &call, &a, &err);
-	if (rc == COLLNET_EINVAL) {
-		op_free(op);
-		return false;
-	}
-	if (rc != COLLNET_OK) {
-		return op_refused(op, &err);
-	}
-	a.reducer = cn_op_reduces(a.op) ? cn_combine_by(op, &a, &call) : NULL;
-	op->buffered = m->buffered != 0;
-	if (m->persistent != 0) {
-		return prepare(op, m->team, member, &a);
-	}
-	if (cn_coll_post(member, c->daemon->now, &a, &op->done, &err) != COLLNET_OK) {
-		return op_refused(op, &err);
-	}
-	return true;
-}
-
-static bool handle_start(struct cn_client *c, const struct cn_msg_start *m)
-{
-	struct cn_op_slot *op = &c->ops[m->head.tag];
-	struct cn_err err;
-
-	if (!op->kept || op->busy) {
-		return violation(c, "START of what is not a persistent operation, or outstanding");
-	}
-	op->busy = true;
-	op->combining = false;
-	if (op->prepared == NULL && lost_team(c, op->team)) {
-		fail_lost(c, &err);
-		return op_refused(op, &err);
-	}
-	if (op->prepared == NULL) {
-		cn_fail(&err, COLLNET_ERANK, "this rank left the team");
-		return op_refused(op, &err);
-	}
-	if (cn_prepared_start(op->prepared, c->daemon->now, deadline_of(c, m->timeout_ms),
-			      &op->done, &err) != COLLNET_OK) {
-		return op_refused(op, &err);
-	}
-	return true;
-}
-
-static bool handle_release(struct cn_client *c, const struct cn_msg_release *m)
-{
-	struct cn_op_slot *op = &c->ops[m->head.tag];
-
-	if (!op->kept || op->busy) {
-		return violation(c,
-				 "RELEASE of what is not a persistent operation, or outstanding");
-	}
-	cn_prepared_release(op->prepared);
-	op_free(op);
-	return true;
-}
-
-void cn_client_release_team(struct cn_client *c, uint32_t team)
-{
-	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
-		struct cn_op_slot *op = &c->ops[i];
-
-		if (op->kept && op->team == team) {
-			cn_prepared_release(op->prepared);
-			op->prepared = NULL;
-		}
-	}
-}
-
-void cn_client_release_all(struct cn_client *c)
-{
-	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
-		if (c->ops[i].kept) {
-			op_free(&c->ops[i]);
-		}
-	}
-}
-
 /* ---- endpoints ------------------------------------------------------------------------ */
 
 static bool handle_open(struct cn_client *c, const struct cn_msg_open *m)
@@ -415,7 +288,7 @@ static bool handle_open(struct cn_client *c, const struct cn_msg_open *m)
 	int rc;
 
 	if (*e != NULL || lost_endpoint(c, m->endpoint)) {
-		return violation(c, "endpoint number in use");
+		return cn_client_violation(c, "endpoint number in use");
 	}
 	if (is_down(c, &err)) {
 		cn_client_reply(c, m->head.tag, err.code, 0, err.text);
@@ -443,7 +316,7 @@ static bool handle_close(struct cn_client *c, const struct cn_msg_close *m)
 	struct cn_endpoint *e = c->endpoints[m->endpoint];
 
 	if (e == NULL && !lost_endpoint(c, m->endpoint)) {
-		return violation(c, "endpoint number not in use");
+		return cn_client_violation(c, "endpoint number not in use");
 	}
 	c->endpoints[m->endpoint] = NULL;
 	cn_bit_clear(c->lost_endpoints, m->endpoint);
@@ -455,7 +328,7 @@ static bool handle_close(struct cn_client *c, const struct cn_msg_close *m)
 	return true;
 }
 
-/* Begins a send or receive: the slot, and the memory in *data. NULL: as of op_begin(). */
+/* Begins a send or receive: the slot, and the memory in *data. NULL: as of cn_slot_begin(). */
 static struct cn_op_slot *message_begin(struct cn_client *c, uint32_t tag, uint32_t endpoint,
 					const struct cn_msg_place *place, uint64_t len,
 					bool receives, void **data)
@@ -464,18 +337,18 @@ static struct cn_op_slot *message_begin(struct cn_client *c, uint32_t tag, uint3
 	bool ok;
 
 	if (c->endpoints[endpoint] == NULL) {
-		violation(c, "endpoint number not in use");
+		cn_client_violation(c, "endpoint number not in use");
 		return NULL;
 	}
-	op = op_begin(c, tag);
+	op = cn_slot_begin(c, tag);
 	if (op == NULL) {
 		return NULL;
 	}
 	op->receives = receives;
 	*data = cn_mapping_resolve(c, place, len, receives ? &op->recv : &op->send, &ok);
 	if (!ok) {
-		op_free(op);
-		violation(c, "buffer outside its regions");
+		cn_slot_free(op);
+		cn_client_violation(c, "buffer outside its regions");
 		return NULL;
 	}
 	return op;
@@ -488,19 +361,19 @@ static bool handle_send(struct cn_client *c, const struct cn_msg_send *m)
 	struct cn_op_slot *op;
 
 	if (lost_endpoint(c, m->endpoint)) {
-		return refuse_lost(c, m->head.tag);
+		return cn_client_refuse_lost(c, m->head.tag);
 	}
 	op = message_begin(c, m->head.tag, m->endpoint, &m->data, m->bytes, false, &data);
 	if (op == NULL) {
 		return !c->marked;
 	}
 	if (is_down(c, &err)) {
-		return op_refused(op, &err);
+		return cn_slot_refused(op, &err);
 	}
 	if (cn_endpoint_send(c->endpoints[m->endpoint], c->daemon->now, m->node, (uint16_t)m->to,
 			     data, m->bytes, deadline_of(c, m->timeout_ms), &op->done,
 			     &err) != COLLNET_OK) {
-		return op_refused(op, &err);
+		return cn_slot_refused(op, &err);
 	}
 	return true;
 }
@@ -512,19 +385,19 @@ static bool handle_recv(struct cn_client *c, const struct cn_msg_recv *m)
 	struct cn_op_slot *op;
 
 	if (lost_endpoint(c, m->endpoint)) {
-		return refuse_lost(c, m->head.tag);
+		return cn_client_refuse_lost(c, m->head.tag);
 	}
 	op = message_begin(c, m->head.tag, m->endpoint, &m->data, m->capacity, true, &data);
 	if (op == NULL) {
 		return !c->marked;
 	}
 	if (is_down(c, &err)) {
-		return op_refused(op, &err);
+		return cn_slot_refused(op, &err);
 	}
 	if (cn_endpoint_recv(c->endpoints[m->endpoint], c->daemon->now, data, m->capacity,
 			     deadline_of(c, m->timeout_ms), &op->received, &op->done,
 			     &err) != COLLNET_OK) {
-		return op_refused(op, &err);
+		return cn_slot_refused(op, &err);
 	}
 	return true;
 }
@@ -534,7 +407,7 @@ bool cn_client_request(struct cn_client *c, const union cn_msg *m)
 	switch (m->head.type) {
 	case CN_MSG_UNREGION:
 		return cn_mapping_drop(c, m->unregion.region) ||
-		       violation(c, "region number not in use");
+		       cn_client_violation(c, "region number not in use");
 	case CN_MSG_JOIN:
 		return handle_join(c, &m->join);
 	case CN_MSG_LEAVE:
@@ -542,11 +415,11 @@ bool cn_client_request(struct cn_client *c, const union cn_msg *m)
 	case CN_MSG_RANKS:
 		return handle_ranks(c, &m->ranks);
 	case CN_MSG_COLL:
-		return handle_coll(c, &m->coll);
+		return cn_operation_coll(c, &m->coll);
 	case CN_MSG_START:
-		return handle_start(c, &m->start);
+		return cn_operation_start(c, &m->start);
 	case CN_MSG_RELEASE:
-		return handle_release(c, &m->release);
+		return cn_operation_release(c, &m->release);
 	case CN_MSG_COMBINED:
 		cn_combined(c, &m->combined);
 		return true;
@@ -573,6 +446,6 @@ bool cn_client_request(struct cn_client *c, const union cn_msg *m)
 	case CN_MSG_DOORBELL:
 		return true; /* the ring is served before any message */
 	default:
-		return violation(c, "second HELLO");
+		return cn_client_violation(c, "second HELLO");
 	}
 }

@@ -103,7 +103,7 @@ void cn_client_rings_serve(struct cn_client *c, uint32_t max)
 	}
 	poll_client(c);
 	cn_shm_ring_set_processor(&c->requests, sched_getcpu());
-	for (uint32_t n = 0; n < max && !c->marked && serve_one(c); n++) {
+	for (uint32_t n = 0; n < max && !c->marked && c->call.op == NULL && serve_one(c); n++) {
 		if (cn_turn_is_over(c->daemon)) {
 			break;
 		}
@@ -130,7 +130,7 @@ bool cn_rings_poll(struct cn_daemon *d)
 		struct cn_client *c = d->polled[i];
 		const void *slot;
 
-		if (c->marked) {
+		if (c->marked || c->call.op != NULL) {
 			continue;
 		}
 		if (cn_shm_ring_front(&c->requests, &slot) != CN_SHM_RING_NONE) {
@@ -161,7 +161,7 @@ cn_time cn_rings_sleep(struct cn_daemon *d)
 	for (uint32_t i = 0; i < d->npolled; i++) {
 		struct cn_client *c = d->polled[i];
 
-		if (cn_shm_ring_sleep(&c->requests, CN_SHM_RING_ON_MESSAGE)) {
+		if (c->call.op != NULL || cn_shm_ring_sleep(&c->requests, CN_SHM_RING_ON_MESSAGE)) {
 			continue;
 		}
 		if (c->user->waits_until <= d->now) {

@@ -60,8 +60,11 @@ static int start(struct cn_daemon *d, const struct cn_identity *id, struct cn_er
 	snprintf(d->iface.name, sizeof(d->iface.name), "%s", d->config.interface);
 	cn_quota_open(d);
 	cn_subuid_read(&d->subuids, CN_SUBUID_FILE);
-	cn_iface_config(d, &sc);
-	rc = cn_runtime_prepare(&sc, &d->runtime, err);
+	rc = cn_helper_new(&d->helper, err);
+	if (rc == COLLNET_OK) {
+		cn_iface_config(d, &sc);
+		rc = cn_runtime_prepare(&sc, &d->runtime, err);
+	}
 	if (rc == COLLNET_OK) {
 		rc = cn_iface_open(d, err);
 	}
@@ -115,6 +118,7 @@ static void end(struct cn_daemon *d)
 	}
 	cn_event_close(d);
 	cn_iface_close(d);
+	cn_helper_free(d->helper);
 }
 
 /* Another start would fail, too. A topology can be mounted, or fetched, after the first one. */

@@ -298,6 +298,8 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/wireup_path.c
 
 lib_libcn_node_la_SOURCES = \
+	lib/node/helper.c \
+	lib/node/helper.h \
 	lib/node/lock.c \
 	lib/node/lock.h \
 	lib/node/poller.c \

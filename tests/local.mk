@@ -74,6 +74,7 @@ unit_tests = \
 	tests/unit/test_goodbye_list \
 	tests/unit/test_heap \
 	tests/unit/test_hello \
+	tests/unit/test_helper \
 	tests/unit/test_hub \
 	tests/unit/test_input \
 	tests/unit/test_interface \

@@ -114,6 +114,8 @@ static int make_engine(const struct cn_runtime_config *config, struct cn_runtime
 	ec.window = config->window;
 	ec.max_teams = CN_TEAMS_MAX;
 	ec.max_schedules = config->max_schedules;
+	ec.tasks = config->helper != NULL;
+	s->helper = config->helper;
 	rc = new_identity(&ec.node, err);
 	if (rc == COLLNET_OK) {
 		rc = cn_engine_new(&ec, &s->engine, err);
@@ -393,6 +395,9 @@ void cn_runtime_detach(struct cn_runtime *s, cn_time linger)
 		cn_poller_free(poller);
 	}
 	s->engine = NULL;
+	if (engine != NULL && s->helper != NULL) {
+		cn_helper_wait(s->helper, engine);
+	}
 	if (engine != NULL) {
 		cn_engine_free(engine);
 	}

@@ -9,6 +9,7 @@
 #define CN_RUNTIME_H
 
 #include "link/udp_address.h"
+#include "node/helper.h"
 #include "node/lock.h"
 #include "node/poller.h"
 
@@ -27,6 +28,7 @@ struct cn_runtime_config {
 	void *open_arg;
 	struct cn_goodbye_list *goodbyes; /* as in struct cn_node_config; NULL: none */
 	uint32_t goodbye_nodes;		  /* room in it: no more nodes are known */
+	struct cn_helper *helper;	  /* runs the engine's tasks, borrowed; NULL: it has none */
 };
 
 #define CN_RUNTIME_REPLACED 8
@@ -42,6 +44,7 @@ struct cn_runtime {
 	struct cn_topo *replaced[CN_RUNTIME_REPLACED]; /* by reloads; teams may still use them */
 	uint32_t nreplaced;
 	struct cn_engine *engine;
+	struct cn_helper *helper; /* of the engine; NULL: none */
 	struct cn_poller *poller;
 	enum cn_bye bye; /* why it ends, for the other nodes */
 	cn_time look_at; /* when cn_runtime_check() looks at the interface again */

@@ -36,12 +36,12 @@ struct crowd *crowd_join(struct engine_fixture *w, const char *job, uint32_t her
 		for (uint32_t i = 0; i < bytes; i++) {
 			c->rank[r].send[i] = pattern(r, i / CROWD_BYTES, i % CROWD_BYTES);
 		}
+		cn_engine_set_payer(w->engines[r < here ? 0 : 1], payer);
 		assert_int_equal(cn_team_join(w->engines[r < here ? 0 : 1], w->now, OWNER, job, r,
 					      c->ranks, w->now + SECOND,
 					      engine_begin_wait(w, &c->rank[r].joined),
 					      &c->rank[r].member, &err),
 				 COLLNET_OK);
-		cn_member_set_payer(c->rank[r].member, payer);
 	}
 	engine_run(w, SECOND);
 	for (uint32_t r = 0; r < c->ranks; r++) {

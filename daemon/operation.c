@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Clients' operations: their messages, and their calls of the engine. A call that needs what takes
+ * long, a plan, waits for a task of the engine (coll/task.h). The client's next requests stay in
+ * its ring and its socket until then; PING is answered.
+ */
+#include "daemon/daemon.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- calls ---------------------------------------------------------------------------- */
+
+/* Its team is gone, by now. */
+static int refuse_gone(struct cn_client *c, uint32_t team, struct cn_err *err)
+{
+	if (cn_bit(c->lost_teams, team)) {
+		cn_client_fail_lost(c, err);
+	} else {
+		cn_fail(err, COLLNET_ERANK, "this rank left the team");
+	}
+	return err->code;
+}
+
+static int try_call(struct cn_client *c, const struct cn_client_call *k, struct cn_err *err)
+{
+	struct cn_op_slot *op = k->op;
+	struct cn_member *m = c->teams[op->team];
+	const cn_time now = c->daemon->now;
+
+	switch (k->kind) {
+	case CN_CALL_POST:
+		return m == NULL ? refuse_gone(c, op->team, err)
+				 : cn_coll_post(m, now, &k->args, &op->done, err);
+	case CN_CALL_PREPARE:
+		return m == NULL ? refuse_gone(c, op->team, err)
+				 : cn_coll_prepare(m, &k->args, &op->prepared, err);
+	case CN_CALL_START:
+		return op->prepared == NULL ? refuse_gone(c, op->team, err)
+					    : cn_prepared_start(op->prepared, now, k->args.deadline,
+								&op->done, err);
+	default:
+		return cn_client_try_join(op, k->join, err);
+	}
+}
+
+/* It is kept, with what the message said, until the task is done. */
+static bool wait_for_task(struct cn_client *c, const struct cn_client_call *k)
+{
+	struct cn_daemon *d = c->daemon;
+	struct cn_msg_join *join = NULL;
+
+	if (k == &c->call) { /* it has waited */
+		return true;
+	}
+	if (k->join != NULL) {
+		join = malloc(sizeof(*join));
+		if (join == NULL) {
+			return false;
+		}
+		memcpy(join, k->join, sizeof(*join));
+	}
+	c->call = *k;
+	c->call.join = join;
+	if (k->args.algorithm != NULL) {
+		c->call.args.algorithm = cn_algorithm_find(k->args.op, k->args.algorithm)->name;
+	}
+	d->waiting[d->nwaiting++] = c;
+	return true;
+}
+
+static void forget(struct cn_client *c)
+{
+	struct cn_daemon *d = c->daemon;
+	uint32_t i = 0;
+
+	while (d->waiting[i] != c) {
+		i++;
+	}
+	d->waiting[i] = d->waiting[--d->nwaiting];
+	free((void *)(uintptr_t)c->call.join);
+	c->call.op = NULL;
+}
+
+void cn_call_make(struct cn_client *c, const struct cn_client_call *k)
+{
+	struct cn_op_slot *op = k->op;
+	const enum cn_call_kind kind = k->kind;
+	struct cn_err err;
+	int rc = try_call(c, k, &err);
+
+	if (rc == COLLNET_INPROGRESS && wait_for_task(c, k)) {
+		return;
+	}
+	if (rc == COLLNET_INPROGRESS) {
+		rc = cn_fail(&err, COLLNET_ENOMEM, "collnetd is out of memory");
+	}
+	if (k == &c->call) {
+		forget(c);
+	}
+	if (rc != COLLNET_OK) {
+		cn_slot_refused(op, &err);
+	} else if (kind == CN_CALL_PREPARE) { /* slot, memory and blocks stay until RELEASE */
+		op->kept = true;
+		cn_slot_done(&op->done, COLLNET_OK, "");
+	}
+}
+
+void cn_call_make_waiting(struct cn_daemon *d)
+{
+	for (uint32_t i = d->nwaiting;
+	     i-- > 0;) { /* one that waits no more leaves the last one here */
+		if (!d->waiting[i]->marked) {
+			cn_call_make(d->waiting[i], &d->waiting[i]->call);
+		}
+	}
+}
+
+void cn_call_drop(struct cn_client *c)
+{
+	struct cn_op_slot *op = c->call.op;
+
+	if (op != NULL) {
+		forget(c);
+		op->busy = false;
+		if (!op->kept) {
+			cn_slot_free(op);
+		}
+	}
+}
+
+/* ---- messages ------------------------------------------------------------------------- */
+
+bool cn_operation_coll(struct cn_client *c, const struct cn_msg_coll *m)
+{
+	struct cn_member *member = c->teams[m->team];
+	struct cn_coll_args a = {
+		.op = (enum cn_op_kind)m->op,
+		.algorithm = m->algorithm[0] != '\0' ? m->algorithm : NULL,
+		.permutation = (enum cn_permutation)m->permutation,
+		.contention_aware = m->contention_aware != 0,
+		.window = m->window,
+		.root = m->root,
+		.bytes = m->bytes,
+		.deadline = cn_deadline(c->daemon->now, m->timeout_ms),
+		.element = m->element,
+		.function = m->function,
+		.ordered = m->ordered != 0,
+	};
+	struct cn_op_slot *op;
+	struct cn_err err;
+	struct cn_call call;
+	int rc;
+
+	if (member == NULL && cn_bit(c->lost_teams, m->team)) {
+		return cn_client_refuse_lost(c, m->head.tag);
+	}
+	if (member == NULL) {
+		return cn_client_violation(c, "team number not in use");
+	}
+	op = cn_slot_begin(c, m->head.tag);
+	if (op == NULL) {
+		return !c->marked;
+	}
+	if (cn_member_check(member, &err) != COLLNET_OK) { /* its numbers say how much is read */
+		return cn_slot_refused(op, &err);
+	}
+	call = (struct cn_call){
+		.op = a.op,
+		.bytes = a.bytes,
+		.rank = cn_member_rank(member),
+		.ranks = cn_member_ranks(member),
+		.root = a.root,
+		.nodes = cn_member_nodes(member),
+		.local = cn_member_local(member),
+		.element = a.element,
+	};
+	rc = cn_buffers_take(op, m, &call, &a, &err);
+	if (rc == COLLNET_EINVAL) {
+		cn_slot_free(op);
+		return false;
+	}
+	if (rc != COLLNET_OK) {
+		return cn_slot_refused(op, &err);
+	}
+	a.reducer = cn_op_reduces(a.op) ? cn_combine_by(op, &a, &call) : NULL;
+	op->buffered = m->buffered != 0;
+	op->team = m->team;
+	cn_call_make(c, &(struct cn_client_call){ .kind = m->persistent != 0 ? CN_CALL_PREPARE
+									     : CN_CALL_POST,
+						  .op = op,
+						  .args = a });
+	return true;
+}
+
+bool cn_operation_start(struct cn_client *c, const struct cn_msg_start *m)
+{
+	struct cn_op_slot *op = &c->ops[m->head.tag];
+	struct cn_client_call k = { .kind = CN_CALL_START, .op = op };
+
+	if (!op->kept || op->busy) {
+		return cn_client_violation(
+			c, "START of what is not a persistent operation, or outstanding");
+	}
+	op->busy = true;
+	op->combining = false;
+	k.args.deadline = cn_deadline(c->daemon->now, m->timeout_ms);
+	cn_call_make(c, &k);
+	return true;
+}
+
+bool cn_operation_release(struct cn_client *c, const struct cn_msg_release *m)
+{
+	struct cn_op_slot *op = &c->ops[m->head.tag];
+
+	if (!op->kept || op->busy) {
+		return cn_client_violation(
+			c, "RELEASE of what is not a persistent operation, or outstanding");
+	}
+	cn_prepared_release(op->prepared);
+	cn_slot_free(op);
+	return true;
+}
+
+void cn_client_release_team(struct cn_client *c, uint32_t team)
+{
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		struct cn_op_slot *op = &c->ops[i];
+
+		if (op->kept && op->team == team) {
+			cn_prepared_release(op->prepared);
+			op->prepared = NULL;
+		}
+	}
+}
+
+void cn_client_release_all(struct cn_client *c)
+{
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		if (c->ops[i].kept) {
+			cn_slot_free(&c->ops[i]);
+		}
+	}
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/node/helper.c: tasks of an engine in a thread. */
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "crowd.h"
+#include "node/helper.h"
+
+#define HERE 140u
+
+static void with_tasks(struct cn_engine_config *c)
+{
+	c->tasks = true;
+}
+
+static int call(struct crowd *c, uint32_t rank)
+{
+	const struct cn_coll_args a = crowd_alltoall(c, rank, false);
+	struct cn_err err;
+
+	return crowd_call(c, rank, &a, &err);
+}
+
+/* Waits for the thread as an event loop does. */
+static void wait_for(struct cn_helper *h)
+{
+	struct pollfd p = { .fd = cn_helper_fd(h), .events = POLLIN };
+
+	assert_int_equal(poll(&p, 1, -1), 1);
+}
+
+static void helper__runs_tasks(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, with_tasks);
+	struct crowd *c = crowd_join(w, "crowd", HERE, 1, 1);
+	struct cn_engine *e = w->engines[0];
+	struct cn_helper *h = NULL;
+	uint32_t tasks = 0;
+
+	(void)state;
+	assert_int_equal(cn_helper_new(&h, NULL), COLLNET_OK);
+	cn_helper_give(h, e); /* there is none */
+	assert_false(cn_helper_take(h, e));
+	while (call(c, 0) == COLLNET_INPROGRESS) {
+		cn_helper_give(h, e);
+		cn_helper_give(h, e);
+		engine_run(w, CN_MS); /* meanwhile the engine is used */
+		wait_for(h);
+		assert_true(cn_helper_take(h, e));
+		assert_false(cn_helper_take(h, e));
+		tasks++;
+	}
+	assert_int_equal(tasks, 2);
+	crowd_call_all(c, 1, false);
+	memset(c->rank[0].recv, 0, (size_t)c->ranks * CROWD_BYTES);
+	engine_run(w, SECOND);
+	crowd_check(c);
+	crowd_free(c);
+	cn_helper_give(h, e); /* the memory */
+	cn_helper_wait(h, e);
+	cn_helper_wait(h, e);
+	cn_helper_free(h);
+	engine_fixture_free(w);
+}
+
+/* The engine ends with a task that is being run. */
+static void helper__is_waited_for(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, with_tasks);
+	struct crowd *c = crowd_join(w, "crowd", HERE, 1, 1);
+	struct cn_helper *h = NULL;
+
+	(void)state;
+	assert_int_equal(cn_helper_new(&h, NULL), COLLNET_OK);
+	assert_int_equal(call(c, 0), COLLNET_INPROGRESS);
+	cn_helper_give(h, w->engines[0]);
+	crowd_free(c);
+	cn_helper_wait(h, w->engines[0]);
+	assert_false(cn_helper_take(h, w->engines[0]));
+	cn_helper_free(h);
+	engine_fixture_free(w);
+	cn_helper_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(helper__runs_tasks),
+		cmocka_unit_test(helper__is_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

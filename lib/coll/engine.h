@@ -37,7 +37,8 @@ struct cn_engine_config {
 	uint32_t max_teams;	    /* 1 .. CN_TEAMS_MAX */
 	uint32_t max_endpoints;	    /* at least 1 */
 	uint64_t max_schedules;	    /* bytes, of the operations of a payer; 0: not limited */
-	bool tasks; /* what takes long is left to the caller: cn_engine_next_task() */
+	uint64_t task_min;	    /* plans that take longer, in actions, are left to the caller:
+				       cn_engine_next_task(); 0: none is */
 };
 
 void cn_engine_config_init(struct cn_engine_config *c);
@@ -88,9 +89,12 @@ bool cn_engine_drain(struct cn_engine *e);
 
 /* ---- tasks (coll/task.h) -------------------------------------------------------------- */
 
+/* A caller's task_min: actions take some dozen nanoseconds each. */
+#define CN_TASK_MIN 16384u
+
 /*
- * With config.tasks, functions that say so can return COLLNET_INPROGRESS: nothing has happened, and
- * the call is to be made again when another task is done. The memory that it names stays the
+ * With config.task_min, functions that say so can return COLLNET_INPROGRESS: nothing has happened,
+ * and the call is to be made again when another task is done. The memory that it names stays the
  * caller's, and is let go of with cn_engine_discard() if the call is not made again.
  */
 struct cn_task;

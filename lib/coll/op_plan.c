@@ -22,8 +22,8 @@ static bool takes_long(const struct cn_team *t, enum cn_op_kind op)
 	const bool blocks = cn_op_is_exchange(op) || cn_op_base(op) == CN_OP_ALLGATHER ||
 			    op == CN_OP_ALLREDUCE;
 
-	return t->engine->config.tasks &&
-	       nodes * nodes * 4 + (blocks ? local : 1) * t->ranks > CN_TASK_MIN;
+	return t->engine->config.task_min > 0 &&
+	       nodes * nodes * 4 + (blocks ? local : 1) * t->ranks > t->engine->config.task_min;
 }
 
 /* ---- selection -------------------------------------------------------------------------- */

@@ -197,7 +197,7 @@ void cn_engine_discard(struct cn_engine *e, void *memory, size_t bytes)
 	struct cn_discarded *d = memory;
 
 	if (d == NULL || bytes < sizeof(*d) ||
-	    (e->tasks.running == NULL && (bytes < FREED_AT_ONCE || !e->config.tasks))) {
+	    (e->tasks.running == NULL && (bytes < FREED_AT_ONCE || e->config.task_min == 0))) {
 		free(d);
 	} else {
 		d->next = e->tasks.discarded;

@@ -3,7 +3,7 @@
  * Tasks: what may take long, and depends on nothing that changes. To select an algorithm, to plan a
  * schedule, and to give much memory back to the system.
  *
- * Where the engine's caller runs tasks (config.tasks), a call that needs one ends with
+ * Where the engine's caller runs tasks (config.task_min), a call that needs one ends with
  * COLLNET_INPROGRESS and has changed nothing. It is made again when the task is over, and finds
  * what it needs: the selection with the team, the schedule with an idle operation or, of a vector
  * operation, with the operation itself. An error of a task is found until another one is run.
@@ -18,9 +18,6 @@
 #define CN_TASK_H
 
 #include "coll/engine.h"
-
-/* What takes less is done at once: in actions, some dozen nanoseconds each. */
-#define CN_TASK_MIN 16384u
 
 struct cn_op;
 struct cn_team;

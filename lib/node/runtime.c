@@ -114,7 +114,7 @@ static int make_engine(const struct cn_runtime_config *config, struct cn_runtime
 	ec.window = config->window;
 	ec.max_teams = CN_TEAMS_MAX;
 	ec.max_schedules = config->max_schedules;
-	ec.tasks = config->helper != NULL;
+	ec.task_min = config->helper != NULL ? CN_TASK_MIN : 0;
 	s->helper = config->helper;
 	rc = new_identity(&ec.node, err);
 	if (rc == COLLNET_OK) {

@@ -11,6 +11,7 @@ struct fixture {
 	const uint8_t *data;
 	size_t size, at;
 	struct cn_daemon *daemon;
+	struct cn_task *task; /* that is being run; NULL: none */
 	struct {
 		struct cn_client *client; /* the daemon's end; NULL: gone */
 		int fd;
@@ -39,6 +40,10 @@ void end_client(struct fixture *w, int i);
 void read_answers(struct fixture *w);
 /* Those that are marked for close go. */
 void reap(struct fixture *w);
+/* A task is begun in one turn and done in the next: what ends in between must not be read by it. */
+void run_task(struct fixture *w);
+/* Until no call of the client waits for one. */
+void settle(struct fixture *w, int i);
 /* Client i sends a message, and the daemon serves it. */
 void say(struct fixture *w, int i, const void *m, size_t len);
 /* The same, with n descriptors, which must not come in. */

@@ -252,6 +252,7 @@ static void step_message(struct fixture *w, int i, bool in_ring)
 
 		((uint8_t *)&m)[at] = byte(w);
 	}
+	settle(w, i);
 	read_answers(w);
 	was_busy = m.head.tag < CN_MSG_REQUESTS && w->end[i].busy[m.head.tag] > 0;
 	if (is_request(m.head.type) && m.head.tag < CN_MSG_REQUESTS) {
@@ -373,6 +374,7 @@ static void step(struct fixture *w)
 	read_answers(w);
 	reap(w);
 	/* As the loop would, and it is here that copies between ranks of one node move. */
+	run_task(w);
 	send_frames(w, 16);
 	if (cn_engine_deadline(w->daemon->runtime.engine) <= w->daemon->now) {
 		cn_engine_expire(w->daemon->runtime.engine, w->daemon->now);
@@ -411,6 +413,7 @@ static void expect_answer(struct fixture *w, int i, uint32_t type, size_t status
 	int32_t status;
 
 	for (uint32_t turn = 0; turn < 100; turn++) {
+		run_task(w);
 		send_frames(w, 16);
 		if (cn_engine_deadline(w->daemon->runtime.engine) <= w->daemon->now) {
 			cn_engine_expire(w->daemon->runtime.engine, w->daemon->now);
@@ -489,6 +492,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	config.node.mtu = 1500;
 	config.node.max_peers = 4;
 	config.node.pool_frames = 64;
+	config.task_min = 1; /* all plans are tasks */
 	snprintf(config.node.name, sizeof(config.node.name), "self");
 	check(cn_engine_new(&config, &w.daemon->runtime.engine, NULL) == COLLNET_OK);
 
@@ -509,6 +513,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	}
 	check_nothing_left(w.daemon);
+	while (w.task != NULL) {
+		run_task(&w);
+	}
 	cn_engine_free(w.daemon->runtime.engine);
 	check(w.daemon->unmap == NULL && w.daemon->memory.used == 0 &&
 	      w.daemon->memory.regions == 0);

@@ -50,7 +50,7 @@ static int setup(void **state)
 	memcpy(config.node.mac, d->runtime.link->mac, 6);
 	config.node.epoch = 1;
 	config.node.mtu = 1500;
-	config.tasks = true;
+	config.task_min = CN_TASK_MIN;
 	snprintf(config.node.name, sizeof(config.node.name), "self");
 	assert_int_equal(cn_engine_new(&config, &d->runtime.engine, NULL), COLLNET_OK);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p), 0);
@@ -444,7 +444,7 @@ static void call__waits_alone(void **state)
 	int end;
 
 	(void)state;
-	other = another(&end);
+	other = another(1001, &end);
 	join_crowd();
 	assert_int_equal(call_alltoall(0, false), INT32_MAX);
 	assert_non_null(c->call.op);

@@ -17,7 +17,7 @@
 
 static void with_tasks(struct cn_engine_config *c)
 {
-	c->tasks = true;
+	c->task_min = CN_TASK_MIN;
 }
 
 static int call(struct crowd *c, uint32_t rank)

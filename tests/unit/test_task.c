@@ -20,7 +20,7 @@
 
 static void with_tasks(struct cn_engine_config *c)
 {
-	c->tasks = true;
+	c->task_min = CN_TASK_MIN;
 }
 
 static const struct cn_op *op_of(const struct crowd *c)

@@ -4,9 +4,9 @@
  * connections.
  *
  * A round serves all rings, or all sockets that have messages. In each a user has CN_TURN for all
- * of his clients, and none of his requests begins after that. A request cannot be interrupted: one
- * that plans a large operation takes a third of a second. As long as it outlasted the turn, its
- * user waits afterwards, unless nobody else is connected.
+ * of his clients, and none of his requests begins after that. A request cannot be interrupted, but
+ * what takes long is left to a thread (node/helper.h). As long as it outlasted the turn, its user
+ * waits afterwards, unless nobody else is connected.
  */
 #include "daemon/daemon.h"
 

@@ -260,7 +260,8 @@ int cn_op_plan_vector(struct cn_op *op, struct cn_err *err)
 	struct cn_plan p = op->plan;
 	int r;
 
-	if (!op->planned && find_planned(op)) {
+	/* Not while a task plans it: `planned_for` says what the schedule will be. */
+	if (!op->planned && !op->planning && find_planned(op)) {
 		return COLLNET_OK;
 	}
 	for (uint32_t i = 0; i < cn_op_locals(op->team); i++) {

@@ -337,6 +337,47 @@ static void call__of_other_kinds(void **state)
 	engine_fixture_free(w);
 }
 
+/* The first start of a persistent vector operation, whose last call is made again because another
+ * user's task is done: its own is not. */
+static void call__made_again_early(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, with_tasks);
+	struct crowd *c = crowd_join(w, "long", HERE, 0, 1),
+		     *other = crowd_join(w, "other", HERE, 1, 2);
+	struct cn_prepared *p[HERE];
+	struct cn_err err;
+	struct cn_task *x;
+
+	(void)state;
+	assert_int_equal(call(other, 0, false), COLLNET_INPROGRESS);
+	x = cn_engine_next_task(w->engines[0]);
+	for (uint32_t r = 0; r < HERE; r++) {
+		const struct cn_coll_args a = crowd_alltoall(c, r, true);
+
+		assert_int_equal(cn_coll_prepare(c->rank[r].member, &a, &p[r], &err), COLLNET_OK);
+		memset(c->rank[r].recv, 0, (size_t)c->ranks * CROWD_BYTES);
+		assert_int_equal(cn_prepared_start(p[r], w->now, CN_NEVER,
+						   engine_begin_wait(w, &c->rank[r].done), &err),
+				 r < HERE - 1 ? COLLNET_OK : COLLNET_INPROGRESS);
+	}
+	cn_task_run(x);
+	cn_engine_task_done(w->engines[0], x);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cn_prepared_start(p[HERE - 1], w->now, CN_NEVER,
+						   &c->rank[HERE - 1].done.done, &err),
+				 i == 0 ? COLLNET_INPROGRESS : COLLNET_OK);
+		run_tasks(w);
+	}
+	engine_run(w, SECOND);
+	crowd_check(c);
+	for (uint32_t r = 0; r < HERE; r++) {
+		cn_prepared_release(p[r]);
+	}
+	crowd_free(other);
+	crowd_free(c);
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +389,7 @@ int main(void)
 		cmocka_unit_test(task__in_turns),
 		cmocka_unit_test(task__frees),
 		cmocka_unit_test(call__of_other_kinds),
+		cmocka_unit_test(call__made_again_early),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

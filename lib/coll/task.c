@@ -10,6 +10,9 @@
 
 /* So much memory takes a few dozen microseconds to free. */
 #define FREED_AT_ONCE ((size_t)256 << 10)
+/* While a task is run, what is left to the next one is counted for nobody: only what has been
+ * planned by a task is as large as this. */
+#define FREED_MEANWHILE ((size_t)4 << 20)
 
 struct cn_discarded {
 	struct cn_discarded *next;
@@ -192,12 +195,38 @@ void cn_engine_task_done(struct cn_engine *e, struct cn_task *x)
 	task_free(x);
 }
 
+/* Whether the task reads blocks there. */
+static bool reads(const struct cn_task *x, const void *memory, size_t bytes)
+{
+	const uintptr_t from = (uintptr_t)memory, to = from + bytes;
+	const struct cn_blocks *b = x->plan.blocks;
+	const uint32_t n = b != NULL ? x->layout.first[x->me + 1] - x->layout.first[x->me] : 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (((uintptr_t)b[i].send >= from && (uintptr_t)b[i].send < to) ||
+		    ((uintptr_t)b[i].recv >= from && (uintptr_t)b[i].recv < to)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_freed_at_once(const struct cn_engine *e, const void *memory, size_t bytes)
+{
+	const struct cn_task *x = e->tasks.running;
+
+	if (bytes < sizeof(struct cn_discarded)) {
+		return true;
+	}
+	return x == NULL ? bytes < FREED_AT_ONCE || e->config.task_min == 0
+			 : bytes < FREED_MEANWHILE && !reads(x, memory, bytes);
+}
+
 void cn_engine_discard(struct cn_engine *e, void *memory, size_t bytes)
 {
 	struct cn_discarded *d = memory;
 
-	if (d == NULL || bytes < sizeof(*d) ||
-	    (e->tasks.running == NULL && (bytes < FREED_AT_ONCE || e->config.task_min == 0))) {
+	if (d == NULL || is_freed_at_once(e, memory, bytes)) {
 		free(d);
 	} else {
 		d->next = e->tasks.discarded;

@@ -114,6 +114,7 @@ void cn_call_make_waiting(struct cn_daemon *d)
 			cn_call_make(d->waiting[i], &d->waiting[i]->call);
 		}
 	}
+	cn_engine_task_over(d->runtime.engine);
 }
 
 void cn_call_drop(struct cn_client *c)

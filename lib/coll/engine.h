@@ -104,6 +104,8 @@ struct cn_task *cn_engine_next_task(struct cn_engine *e);
 void cn_task_run(struct cn_task *x);
 /* It was run. Until the next one is asked for, calls that wait for it are made again. */
 void cn_engine_task_done(struct cn_engine *e, struct cn_task *x);
+/* They were: later calls do not find its error. */
+void cn_engine_task_over(struct cn_engine *e);
 /* Frees memory that malloc() gave, as soon as no task can read it. NULL is ignored. */
 void cn_engine_discard(struct cn_engine *e, void *memory, size_t bytes);
 

@@ -138,6 +138,11 @@ struct cn_task *cn_engine_next_task(struct cn_engine *e)
 	return all->running;
 }
 
+void cn_engine_task_over(struct cn_engine *e)
+{
+	drop_failed(&e->tasks);
+}
+
 static void free_all(struct cn_discarded *d)
 {
 	while (d != NULL) {

@@ -403,6 +403,42 @@ static void memory__is_freed_meanwhile(void **state)
 	engine_fixture_free(w);
 }
 
+static void all_are_tasks(struct cn_engine_config *c)
+{
+	c->task_min = 1;
+}
+
+static int prepare_short(struct crowd *c, uint32_t rank, struct cn_prepared **out)
+{
+	const struct cn_coll_args a = crowd_alltoall(c, rank, false);
+	struct cn_err err;
+	int rc;
+
+	while ((rc = cn_coll_prepare(c->rank[rank].member, &a, out, &err)) == COLLNET_INPROGRESS) {
+		run_tasks(c->w);
+	}
+	cn_engine_task_over(c->w->engines[0]);
+	return rc;
+}
+
+/* "wait for operations first": the caller did. */
+static void call__again_after_an_error(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, all_are_tasks);
+	struct crowd *c = crowd_join(w, "short", 4, 2, 1);
+	struct cn_prepared *p[2];
+
+	(void)state;
+	assert_int_equal(prepare_short(c, 0, &p[0]), COLLNET_OK);
+	w->engines[0]->config.max_schedules = w->engines[0]->scheduled + 100;
+	assert_int_equal(prepare_short(c, 1, &p[1]), COLLNET_ELIMIT);
+	cn_prepared_release(p[0]);
+	assert_int_equal(prepare_short(c, 1, &p[1]), COLLNET_OK);
+	cn_prepared_release(p[1]);
+	crowd_free(c);
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -414,6 +450,7 @@ int main(void)
 		cmocka_unit_test(task__in_turns),
 		cmocka_unit_test(task__frees),
 		cmocka_unit_test(call__of_other_kinds),
+		cmocka_unit_test(call__again_after_an_error),
 		cmocka_unit_test(memory__is_freed_meanwhile),
 		cmocka_unit_test(call__made_again_early),
 	};

@@ -106,6 +106,11 @@ int cn_helper_fd(const struct cn_helper *h)
 	return h->fd;
 }
 
+bool cn_helper_busy(const struct cn_helper *h)
+{
+	return h->busy;
+}
+
 static bool start(struct cn_helper *h)
 {
 	sigset_t all, before;

@@ -15,6 +15,8 @@ int cn_helper_new(struct cn_helper **out, struct cn_err *err);
 void cn_helper_free(struct cn_helper *h);
 /* Readable when cn_helper_take() has something to take. */
 int cn_helper_fd(const struct cn_helper *h);
+/* It has a task, or has run one that is not taken back. */
+bool cn_helper_busy(const struct cn_helper *h);
 /* Gives it the next task of the engine, if it has none. Where no thread can be made, the task is
  * run at once. */
 void cn_helper_give(struct cn_helper *h, struct cn_engine *e);

@@ -196,9 +196,12 @@ static bool waits_for_others(const struct cn_client *c)
 static bool sent_a_signal(const struct cn_client *c)
 {
 	struct cn_msg_head m;
+	const ssize_t n = recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT);
 
-	return recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof(m) &&
-	       (m.type == CN_MSG_PING || m.type == CN_MSG_DOORBELL);
+	if (n == 0) { /* its end; a client whose call waits waits for no other turn */
+		return c->call.op != NULL;
+	}
+	return n == (ssize_t)sizeof(m) && (m.type == CN_MSG_PING || m.type == CN_MSG_DOORBELL);
 }
 
 static void receive(struct cn_client *c)

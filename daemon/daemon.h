@@ -336,6 +336,8 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err);
 void cn_event_listen(struct cn_daemon *d, bool on);
 int cn_event_add_client(struct cn_daemon *d, struct cn_client *c);
 void cn_event_remove_client(struct cn_daemon *d, struct cn_client *c);
+/* Its call waits for a task: only new messages are told of, as the first one may stay unread. */
+void cn_event_client_waits(struct cn_daemon *d, struct cn_client *c, bool waits);
 /* The runtime was attached; it is about to be detached. */
 int cn_event_add_link(struct cn_daemon *d, struct cn_err *err);
 void cn_event_remove_link(struct cn_daemon *d);

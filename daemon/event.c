@@ -47,6 +47,11 @@ int cn_event_add_client(struct cn_daemon *d, struct cn_client *c)
 	return watch(d, EPOLL_CTL_ADD, c->fd, EPOLLIN, c);
 }
 
+void cn_event_client_waits(struct cn_daemon *d, struct cn_client *c, bool waits)
+{
+	watch(d, EPOLL_CTL_MOD, c->fd, waits ? EPOLLIN | EPOLLET : EPOLLIN, c);
+}
+
 void cn_event_remove_client(struct cn_daemon *d, struct cn_client *c)
 {
 	watch(d, EPOLL_CTL_DEL, c->fd, 0, NULL);

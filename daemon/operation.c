@@ -66,6 +66,7 @@ static bool wait_for_task(struct cn_client *c, const struct cn_client_call *k)
 		c->call.args.algorithm = cn_algorithm_find(k->args.op, k->args.algorithm)->name;
 	}
 	d->waiting[d->nwaiting++] = c;
+	cn_event_client_waits(d, c, true);
 	return true;
 }
 
@@ -80,6 +81,7 @@ static void forget(struct cn_client *c)
 	d->waiting[i] = d->waiting[--d->nwaiting];
 	free((void *)(uintptr_t)c->call.join);
 	c->call.op = NULL;
+	cn_event_client_waits(d, c, false);
 }
 
 void cn_call_make(struct cn_client *c, const struct cn_client_call *k)

@@ -518,6 +518,18 @@ static void call__of_a_team_that_is_lost(void **state)
 	assert_false(c->ops[0].kept || c->ops[0].busy);
 }
 
+/* A client whose call waits dies: that is not found out after the task only. */
+static void call__of_a_client_that_dies(void **state)
+{
+	(void)state;
+	join_crowd();
+	assert_int_equal(call_alltoall(0, false), INT32_MAX);
+	close(fd);
+	fd = -1;
+	cn_client_readable(c);
+	assert_true(c->marked);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -533,6 +545,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(call__to_prepare, setup, teardown),
 		cmocka_unit_test_setup_teardown(call__of_a_client_that_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(call__of_a_team_that_is_lost, setup, teardown),
+		cmocka_unit_test_setup_teardown(call__of_a_client_that_dies, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

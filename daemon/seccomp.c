@@ -114,8 +114,8 @@ static const int allowed[] = {
 	SYS_clone, SYS_clone3, SYS_wait4, SYS_waitid, SYS_pipe2, SYS_dup, SYS_dup3, SYS_close_range,
 	SYS_exit, SYS_exit_group, SYS_kill, SYS_tgkill, SYS_getpid, SYS_getppid, SYS_gettid,
 	SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getresuid, SYS_getresgid,
-	SYS_getgroups, SYS_capget, SYS_prctl, SYS_prlimit64, SYS_getrusage, SYS_setpriority,
-	SYS_sysinfo, SYS_uname, SYS_times,
+	SYS_getgroups, SYS_capget, SYS_prctl, SYS_prlimit64, SYS_getrusage, SYS_sysinfo, SYS_uname,
+	SYS_times,
 #ifdef SYS_pidfd_open
 	SYS_pidfd_open,
 #endif

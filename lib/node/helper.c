@@ -7,10 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
-
-#define NICE 10 /* its owner, on the same processor, has frames to move */
 
 struct cn_helper {
 	pthread_t thread;
@@ -44,7 +41,6 @@ static void *run(void *arg)
 {
 	struct cn_helper *h = arg;
 
-	setpriority(PRIO_PROCESS, 0, NICE); /* of this thread */
 	pthread_mutex_lock(&h->lock);
 	while (!h->stop) {
 		struct cn_task *x = h->task;

@@ -43,6 +43,12 @@ def _operation(op):
     raise ValueError(f"collnet has no reduction {op}")
 
 
+def _whole(tensor):
+    """A contiguous tensor of the same elements: itself, or a copy, also of one that is only marked
+    as conjugated or negated."""
+    return tensor.detach().resolve_conj().resolve_neg().contiguous()
+
+
 def _memory(tensor):
     """The memory of a contiguous tensor, and the type of its elements if NumPy has none."""
     if tensor.device.type != "cpu" or tensor.layout != torch.strided:
@@ -80,7 +86,14 @@ def _each(tensors, ranks, dtype, elements=None):
 
 def _flat(tensors):
     """One tensor of the elements of all."""
-    return torch.cat([tensor.reshape(-1) for tensor in tensors])
+    return torch.cat([_whole(tensor).view(-1) for tensor in tensors])
+
+
+def _back(whole, tensor):
+    """What copies the elements of _whole(tensor) back to it; None: they are its own."""
+    if whole.data_ptr() == tensor.data_ptr():
+        return None
+    return lambda: tensor.detach().copy_(whole)
 
 
 def _spread(flat, tensors):
@@ -251,19 +264,25 @@ class ProcessGroup(dist.ProcessGroup):
 
     def _in_place(self, start, tensor, *arguments, reduces=False, after=None):
         """An operation on one tensor; one that is not contiguous is copied there and back."""
-        whole = tensor.detach().contiguous()
+        whole = _whole(tensor)
         memory, kind = _memory(whole)
         options = {"type": kind} if reduces else {}
         request = start(memory, *arguments, timeout=self._timeout, **options)
-        copied = whole.data_ptr() != tensor.data_ptr()
+        return self._work(request, [tensor], self._end(whole, tensor, after))
+
+    @staticmethod
+    def _end(whole, tensor, after=None):
+        """What follows an operation on _whole(tensor): after(whole), and the way back."""
+        back = _back(whole, tensor)
+        if after is None:
+            return back
 
         def finish():
-            if after is not None:
-                after(whole)
-            if copied:
-                tensor.detach().copy_(whole)
+            after(whole)
+            if back is not None:
+                back()
 
-        return self._work(request, [tensor], finish if copied or after is not None else None)
+        return finish
 
     def _average(self, op, tensor):
         """What follows a sum."""
@@ -274,11 +293,17 @@ class ProcessGroup(dist.ProcessGroup):
         return lambda sums: sums.div_(self._team.size)
 
     def _between(self, start, send, recv, *arguments, tensors=None, finish=None, **options):
-        """An operation on two contiguous tensors."""
+        """
+        An operation on two tensors, of which `recv` is the output, unless there are others to which
+        `finish` copies that.
+        """
         _same_type(send.dtype, recv.dtype)
-        request = start(_memory(send)[0], _memory(recv)[0], *arguments, timeout=self._timeout,
-                        **options)
-        return self._work(request, [recv] if tensors is None else tensors, finish)
+        whole = _whole(recv)
+        request = start(_memory(_whole(send))[0], _memory(whole)[0], *arguments,
+                        timeout=self._timeout, **options)
+        if tensors is None:
+            tensors, finish = [recv], self._end(whole, recv)
+        return self._work(request, tensors, finish)
 
     def broadcast(self, tensors, opts):
         return self._in_place(self._ready.ibcast, _only(tensors), opts.rootRank)
@@ -300,19 +325,19 @@ class ProcessGroup(dist.ProcessGroup):
             tensor, reduces=True, after=average if root else None)
 
     def allgather(self, outputs, inputs, opts=None):
-        tensor = _only(inputs).detach().contiguous()
+        tensor = _only(inputs)
         outputs = self._list(outputs, tensor)
         flat = torch.empty(self._team.size * tensor.numel(), dtype=tensor.dtype)
         return self._between(self._ready.iallgather, tensor, flat, tensors=outputs,
                              finish=lambda: _spread(flat, outputs))
 
     def _allgather_base(self, output, tensor, opts=None):
-        return self._between(self._ready.iallgather, tensor.detach().contiguous(), output)
+        return self._between(self._ready.iallgather, tensor, output)
 
     def gather(self, outputs, inputs, opts):
-        tensor = _only(inputs).detach().contiguous()
+        tensor = _only(inputs)
         if opts.rootRank != self._team.rank:
-            request = self._ready.igather(_memory(tensor)[0], None, opts.rootRank,
+            request = self._ready.igather(_memory(_whole(tensor))[0], None, opts.rootRank,
                                          timeout=self._timeout)
             return self._work(request, [])
         outputs = self._list(outputs, tensor)
@@ -322,31 +347,26 @@ class ProcessGroup(dist.ProcessGroup):
 
     def scatter(self, outputs, inputs, opts):
         output = _only(outputs)
-        whole = output.detach().contiguous()
+        whole = _whole(output)
         send = (_memory(_flat(self._list(inputs, output)))[0]
                 if opts.rootRank == self._team.rank else None)
         request = self._ready.iscatter(send, _memory(whole)[0], opts.rootRank,
                                       timeout=self._timeout)
-        return self._work(request, [output], lambda: _spread(whole.view(-1), [output]))
+        return self._work(request, [output], self._end(whole, output))
 
     def reduce_scatter(self, outputs, inputs, opts):
         output = _only(outputs)
         return self._reduce_scatter(output, _flat(self._list(inputs, output)), opts)
 
     def _reduce_scatter_base(self, output, tensor, opts):
-        return self._reduce_scatter(output, tensor.detach().contiguous(), opts)
+        return self._reduce_scatter(output, tensor, opts)
 
     def _reduce_scatter(self, output, flat, opts):
-        whole = output.detach().contiguous()
+        whole = _whole(output)
         after = self._average(opts.reduceOp, output)
-
-        def finish():
-            if after is not None:
-                after(whole)
-            _spread(whole.view(-1), [output])
-
         return self._between(self._ready.ireduce_scatter, flat, whole, _operation(opts.reduceOp),
-                             tensors=[output], finish=finish, type=_memory(whole)[1])
+                             tensors=[output], finish=self._end(whole, output, after),
+                             type=_memory(whole)[1])
 
     def alltoall(self, outputs, inputs, opts=None):
         for tensors in (inputs, outputs):
@@ -360,7 +380,6 @@ class ProcessGroup(dist.ProcessGroup):
         return self._work(request, outputs, lambda: _spread(flat, outputs))
 
     def alltoall_base(self, output, tensor, output_sizes, input_sizes, opts=None):
-        tensor = tensor.detach().contiguous()
         if not output_sizes and not input_sizes:
             return self._between(self._ready.ialltoall, tensor, output)
 
@@ -372,10 +391,11 @@ class ProcessGroup(dist.ProcessGroup):
             return [n * (of.numel() // max(rows, 1)) for n in sizes]
 
         _same_type(tensor.dtype, output.dtype)
+        whole = _whole(output)
         request = self._ready.ialltoallv(
-            _memory(tensor)[0], counts(input_sizes, tensor), None, _memory(output)[0],
+            _memory(_whole(tensor))[0], counts(input_sizes, tensor), None, _memory(whole)[0],
             counts(output_sizes, output), None, timeout=self._timeout)
-        return self._work(request, [output])
+        return self._work(request, [output], self._end(whole, output))
 
     def barrier(self, opts=None):
         return self._work(self._ready.ibarrier(timeout=self._timeout), [])

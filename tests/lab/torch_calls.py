@@ -125,6 +125,66 @@ def movements(group, members):
     dist.barrier(group)
 
 
+def transposed(x):
+    return x.t().contiguous().t()
+
+
+def sliced(x):
+    """Every second row and third column of another tensor."""
+    whole = torch.zeros(2 * x.size(0), 3 * x.size(1), dtype=x.dtype)
+    part = whole[::2, 1::3]
+    part.copy_(x)
+    return part
+
+
+def not_contiguous(make):
+    """Every operation with tensors, of which no input and no output is contiguous."""
+    def block(i, j=0):
+        return data(100 * i + j, 3, 4)
+
+    def empty(rows=3):
+        out = make(torch.zeros(rows, 4))
+        expect(torch.tensor(out.is_contiguous()), torch.tensor(False), "a contiguous tensor")
+        return out
+
+    total, outs = fold(torch.add, [block(r) for r in ranks]), [empty() for _ in ranks]
+    to_all = torch.cat([block(rank, r) for r in ranks])
+    to_me = torch.cat([block(r, rank) for r in ranks])
+    wanted = fold(torch.add, [block(r, rank) for r in ranks])
+
+    def one(what, call, x, result):
+        call(x)
+        expect(x, result, f"{what}, {make.__name__}")
+
+    one("all_reduce", dist.all_reduce, make(block(rank)), total)
+    x = make(block(rank))
+    dist.reduce(x, 1)
+    expect(x, total if rank == 1 else x, "reduce")
+    one("broadcast", lambda x: dist.broadcast(x, 1), make(block(rank)), block(1))
+    one("all_gather_into_tensor", lambda x: dist.all_gather_into_tensor(x, make(block(rank))),
+        empty(3 * size), torch.cat([block(r) for r in ranks]))
+    one("scatter", lambda x: dist.scatter(
+        x, [make(block(1, r)) for r in ranks] if rank == 1 else None, 1), empty(), block(1, rank))
+    one("reduce_scatter", lambda x: dist.reduce_scatter(x, [make(block(rank, r)) for r in ranks]),
+        empty(), wanted)
+    one("reduce_scatter_tensor", lambda x: dist.reduce_scatter_tensor(x, make(to_all)), empty(),
+        wanted)
+    one("all_to_all_single", lambda x: dist.all_to_all_single(x, make(to_all)), empty(3 * size),
+        to_me)
+    one("all_to_all_single, sizes", lambda x: dist.all_to_all_single(
+        x, make(to_all), [3] * size, [3] * size), empty(3 * size), to_me)
+    dist.all_gather(outs, make(block(rank)))
+    expect(torch.cat(outs), torch.cat([block(r) for r in ranks]), "all_gather")
+    dist.all_to_all(outs, [make(block(rank, r)) for r in ranks])
+    expect(torch.cat(outs), to_me, "all_to_all")
+    dist.gather(make(block(rank, 7)), outs if rank == 1 else None, 1)
+    if rank == 1:
+        expect(torch.cat(outs), torch.cat([block(r, 7) for r in ranks]), "gather")
+    x = torch.complex(block(rank), block(rank, 1)).conj().imag  # only marked as negated
+    one("all_gather_into_tensor of a view", lambda out: dist.all_gather_into_tensor(out, x),
+        empty(3 * size), torch.cat([-block(r, 1) for r in ranks]))
+
+
 def asynchronous():
     total = fold(torch.add, [data(r, 1000) for r in ranks])
     tensors = [data(rank, 1000) + i for i in range(40)]
@@ -234,6 +294,8 @@ if sys.argv[2] == "death":
 else:
     reductions(None, list(ranks))
     movements(None, list(ranks))
+    not_contiguous(transposed)
+    not_contiguous(sliced)
     asynchronous()
     refused()
     members = [0, 2, 3]

@@ -192,12 +192,7 @@ struct cn_op_slot {
 	bool combining; /* it has it still */
 };
 
-enum cn_call_kind {
-	CN_CALL_POST,
-	CN_CALL_PREPARE,
-	CN_CALL_START,
-	CN_CALL_JOIN,
-};
+enum cn_call_kind { CN_CALL_POST, CN_CALL_PREPARE, CN_CALL_START, CN_CALL_JOIN };
 
 /* A call of the engine that may have to wait for a task, and what the message said. */
 struct cn_client_call {

@@ -158,20 +158,13 @@ static uint32_t longest_path(const struct cn_topo *topo, const uint32_t *hosts, 
 	return 2 * most;
 }
 
-/* W_g of the exchange among all hosts of the file. */
-static uint32_t limit_of_all(const struct cn_team *t, const struct cn_topo *topo)
-{
-	return t->engine->window == 1 && cn_topo_holds_two(topo, topo->hosts, topo->nhosts)
-		       ? 2
-		       : t->engine->window;
-}
-
 /* What the ports hold, and frames besides that are in cables. */
 static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, const uint32_t *hosts,
 			      uint32_t n, struct cn_peer **peers)
 {
 	const uint32_t mtu = t->engine->config.node.mtu,
-		       w = cn_topo_window(topo, hosts, n, 2, NULL), all = limit_of_all(t, topo);
+		       w = cn_topo_window(topo, hosts, n, 2, NULL),
+		       all = cn_topo_widened(topo, topo->hosts, topo->nhosts, t->engine->window);
 	uint32_t exchange, transit;
 
 	t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);

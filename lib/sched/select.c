@@ -125,8 +125,8 @@ static uint32_t exchange_window(const struct cn_layout *l, const struct cn_cost 
 
 	if (op != CN_OP_ALLTOALL) {
 		window = smaller(window, cn_topo_window(t, hosts, l->nnodes, 2, NULL));
-	} else if (all == 1 && cn_topo_holds_two(t, t->hosts, t->nhosts)) {
-		all = 2;
+	} else {
+		all = cn_topo_widened(t, t->hosts, t->nhosts, all);
 	}
 	return smaller(all, window);
 }

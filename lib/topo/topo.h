@@ -128,6 +128,12 @@ uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, 
  * before an acknowledgement is due, and ports have room for more than the mean of what waits.
  */
 bool cn_topo_holds_two(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
+/* The window, or 2 if it is 1 and the ports hold two frames of each host. */
+static inline uint32_t cn_topo_widened(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
+				       uint32_t window)
+{
+	return window == 1 && cn_topo_holds_two(t, hosts, n) ? 2 : window;
+}
 /* W_g of an exchange: the smaller one of cn_topo_window(), with control frames, or 2 if that is
  * more and ports hold them, and of cn_topo_slowest_window(). */
 uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,

@@ -421,9 +421,7 @@ uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts,
 	uint32_t link, window = cn_topo_window(t, hosts, n, 2, NULL),
 		       slowest = cn_topo_slowest_window(t, hosts, n, time, bytes, &link);
 
-	if (window == 1 && cn_topo_holds_two(t, hosts, n)) {
-		window = 2;
-	}
+	window = cn_topo_widened(t, hosts, n, window);
 	return slowest < window ? slowest : window;
 }
 

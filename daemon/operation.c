@@ -117,8 +117,8 @@ void cn_call_make(struct cn_client *c, const struct cn_client_call *k)
 
 void cn_call_make_waiting(struct cn_daemon *d)
 {
-	for (uint32_t i = d->nwaiting;
-	     i-- > 0;) { /* one that waits no more leaves the last one here */
+	/* From the last one on: one that waits no more leaves its place to the last one. */
+	for (uint32_t i = d->nwaiting; i-- > 0;) {
 		if (!d->waiting[i]->marked) {
 			cn_call_make(d->waiting[i], &d->waiting[i]->call);
 		}

@@ -102,9 +102,9 @@ struct cn_task;
 struct cn_task *cn_engine_next_task(struct cn_engine *e);
 /* The one function that another thread may call while this one uses the engine. */
 void cn_task_run(struct cn_task *x);
-/* It was run. Until the next one is asked for, calls that wait for it are made again. */
+/* It was run. Calls that wait for tasks are made again, */
 void cn_engine_task_done(struct cn_engine *e, struct cn_task *x);
-/* They were: later calls do not find its error. */
+/* and then this: later calls do not find its error. */
 void cn_engine_task_over(struct cn_engine *e);
 /* Frees memory that malloc() gave, as soon as no task can read it. NULL is ignored. */
 void cn_engine_discard(struct cn_engine *e, void *memory, size_t bytes);

@@ -87,12 +87,13 @@ static bool rewind_more(struct cn_op *op, uint64_t *budget)
 {
 	struct cn_starting *s = &op->starting;
 
-	for (; s->streamed > 0 && *budget > 0; spend(budget, ACTION_BYTES)) {
+	while (s->streamed > 0 && *budget > 0) {
 		add_to_stream(op, --s->streamed);
+		spend(budget, ACTION_BYTES);
 	}
-	for (; s->streamed == 0 && s->listed<op->sched.n && * budget> 0;
-	     spend(budget, ACTION_BYTES)) {
+	while (s->streamed == 0 && s->listed<op->sched.n && * budget> 0) {
 		add_to_lists(op, s->listed++);
+		spend(budget, ACTION_BYTES);
 	}
 	while (s->listed == op->sched.n && *budget > 0) {
 		const uint32_t messages = cn_op_cut_more(op);

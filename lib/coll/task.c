@@ -84,7 +84,7 @@ int cn_tasks_add(struct cn_team *t, enum cn_task_kind kind, const struct cn_plan
 	x->op = op;
 	x->plan = *p;
 	x->plan.blocks = blocks;
-	x->payer = t->members != NULL ? t->members->payer : 0;
+	x->payer = cn_team_payer(t);
 	x->turn = next_turn(all, x->payer);
 	x->layout = t->layout;
 	x->me = t->me;

@@ -32,7 +32,12 @@
 
 /* ---- windows -------------------------------------------------------------------------- */
 
-static uint32_t automatic_window(const struct scenario *s, const struct op_plan *p)
+/* How far away nodes count at most: half of the longest round trip. */
+static const uint64_t furthest = 100 * CN_US;
+
+/* Where nodes are so far away, from which follows what the slowest links have in cables. */
+static uint32_t automatic_window(const struct scenario *s, const struct op_plan *p,
+				 uint64_t latency)
 {
 	const struct cn_topo *t = s->topo;
 	const struct cn_algorithm *g;
@@ -57,16 +62,23 @@ static uint32_t automatic_window(const struct scenario *s, const struct op_plan 
 		return COLLNET_WINDOW_OFF;
 	}
 	return g->window_rule == CN_WINDOW_EXCHANGE
-		       ? cn_topo_exchange_window(t, t->hosts, t->nhosts, 0, 1)
+		       ? cn_topo_exchange_window(t, t->hosts, t->nhosts, latency,
+						 s->config.engine.node.mtu)
 		       : cn_topo_link_window(t, t->hosts, t->nhosts);
+}
+
+static uint32_t window_at(const struct scenario *s, const struct op_plan *p, uint64_t latency)
+{
+	uint32_t own = p->window != COLLNET_WINDOW_AUTO ? p->window
+							: automatic_window(s, p, latency);
+	uint32_t node = s->config.engine.window;
+
+	return node != COLLNET_WINDOW_AUTO && node < own ? node : own;
 }
 
 uint32_t oracle_window(const struct scenario *s, const struct op_plan *p)
 {
-	uint32_t own = p->window != COLLNET_WINDOW_AUTO ? p->window : automatic_window(s, p);
-	uint32_t node = s->config.engine.window;
-
-	return node != COLLNET_WINDOW_AUTO && node < own ? node : own;
+	return window_at(s, p, 0);
 }
 
 static uint32_t payload_of(const struct scenario *s)
@@ -79,7 +91,7 @@ static uint32_t payload_of(const struct scenario *s)
 uint32_t oracle_in_flight(const struct scenario *s, const struct op_plan *p)
 {
 	const uint32_t payload = payload_of(s);
-	const uint32_t window = oracle_window(s, p);
+	const uint32_t window = window_at(s, p, furthest);
 	/* the blocks of a pair of hosts are cut as one */
 	const uint64_t frames = ((uint64_t)s->local * s->local * p->bytes + payload - 1) / payload;
 	uint32_t at_once;

@@ -254,9 +254,10 @@ sim_tests = \
 sim_sources = \
 	tests/sim/attackers.c \
 	tests/sim/attackers.h \
+	tests/sim/buffers.c \
+	tests/sim/buffers.h \
 	tests/sim/fixture.c \
 	tests/sim/fixture.h \
-	tests/sim/fixture_buffers.c \
 	tests/sim/fixture_faults.c \
 	tests/sim/oracle_errors.c \
 	tests/sim/oracle_goodput.c \

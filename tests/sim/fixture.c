@@ -116,6 +116,14 @@ static void call_later(struct rank *r)
 	}
 }
 
+/* what: NULL: nothing is wrong. */
+static void report_buffers(const struct call *c, const char *what)
+{
+	if (what != NULL) {
+		fixture_report(c->fixture, "rank %u, operation %u: %s", c->rank, c->number, what);
+	}
+}
+
 static void finish(struct call *c, int status, const char *text)
 {
 	struct fixture *fx = c->fixture;
@@ -130,11 +138,11 @@ static void finish(struct call *c, int status, const char *text)
 	c->status = status;
 	snprintf(c->text, sizeof(c->text), "%s", text);
 	c->ended = fx->finish = cn_sim_now(fx->sim);
-	if (fixture_wrong_blocks(c, c->missing) != 0 && status == COLLNET_OK) {
+	if (buffers_wrong(&c->buffers, c->missing) != 0 && status == COLLNET_OK) {
 		fixture_report(fx, "rank %u, operation %u (%s): bytes are wrong", c->rank,
 			       c->number, cn_op_name(fx->ops[c->number].op));
 	}
-	fixture_release_buffers(c);
+	report_buffers(c, buffers_release(&c->buffers));
 	wire_oracle_over(fx->wire, r->host, c->number);
 	fx->open--;
 	r->ended++;
@@ -145,29 +153,13 @@ static void finish(struct call *c, int status, const char *text)
 	call_later(r);
 }
 
-static uint8_t *place(const struct call *c, const struct cn_span *s)
-{
-	return (s->buffer == CN_BUF_SEND   ? c->send
-		: s->buffer == CN_BUF_RECV ? c->recv
-					   : c->scratch) +
-	       s->offset;
-}
-
-static void combine_piece(struct call *c)
-{
-	const struct cn_combine *p = &c->piece;
-
-	reduction_combine_all(c->fixture->ops[c->number].ordered, place(c, &p->left),
-			      place(c, &p->right), place(c, &p->out), p->bytes, p->operands);
-}
-
 /* Event: a piece is combined, unless the operation has ended meanwhile. */
 static void combine_late(void *arg)
 {
 	struct call *c = arg;
 
 	if (c->reducer.op != NULL) {
-		combine_piece(c);
+		buffers_combine(&c->buffers, &c->piece);
 		cn_coll_combined(&c->reducer);
 		cn_sim_kick(c->fixture->sim, c->fixture->ranks[c->rank].host);
 	}
@@ -184,7 +176,7 @@ static bool combine(struct cn_reducer *r, const struct cn_combine *piece)
 		      combine_late, c) == COLLNET_OK) {
 		return false;
 	}
-	combine_piece(c);
+	buffers_combine(&c->buffers, piece);
 	return true;
 }
 
@@ -220,7 +212,13 @@ static void post(void *arg)
 	c = call_of(fx, r->next++, r->number);
 	c->at = cn_sim_now(fx->sim);
 	c->deadline = c->at + (fx->ops == fx->s->after ? SUCCESS_DEADLINE : fx->s->deadline);
-	if (!fixture_prepare_buffers(c)) {
+	c->buffers = (struct buffers){ .plan = p,
+				       .number = c->number,
+				       .rank = c->rank,
+				       .ranks = fx->s->ranks,
+				       .nodes = fx->s->hosts,
+				       .local = fx->s->local };
+	if (!buffers_prepare(&c->buffers)) {
 		fixture_report(fx, "no memory for buffers");
 		return;
 	}
@@ -232,13 +230,13 @@ static void post(void *arg)
 		.window = p->window,
 		.root = p->root,
 		.bytes = cn_op_is_vector(p->op) ? 0 : p->bytes,
-		.blocks = c->blocks,
-		.send = c->send,
-		.recv = c->recv,
+		.blocks = c->buffers.blocks,
+		.send = c->buffers.send,
+		.recv = c->buffers.recv,
 		.deadline = c->deadline,
 		.element = cn_op_reduces(p->op) ? reduction_element(p->ordered) : 0,
 		.ordered = p->ordered,
-		.scratch = c->scratch,
+		.scratch = c->buffers.scratch,
 		.reducer = cn_op_reduces(p->op) ? &c->reducer : NULL,
 	};
 	c->reducer.combine = combine;
@@ -428,11 +426,8 @@ static void end_calls(struct fixture *fx)
 	for (uint32_t i = 0; i < fx->nops * fx->s->ranks && fx->calls != NULL; i++) {
 		struct call *c = &fx->calls[i];
 
-		fixture_check_buffers(c);
-		free(c->send);
-		free(c->scratch);
-		free(c->recv);
-		free(c->memory);
+		report_buffers(c, buffers_check(&c->buffers));
+		buffers_free(&c->buffers);
 	}
 	free(fx->calls);
 	fx->calls = NULL;

@@ -5,7 +5,7 @@
  *
  *   wire_oracle.c      the frames on the simulated wire
  *   fixture.c          done functions are called once, and no call outlives its deadline
- *   fixture_buffers.c  received bytes are right, and no buffer is touched after its call has ended
+ *   buffers.c          received bytes are right, and no buffer is touched after its call has ended
  *   oracle_errors.c    errors are true
  *   oracle_leaks.c     nothing is left behind, and every frame was delivered once
  *   oracle_idle.c      no operation is idle for longer than a round trip
@@ -14,6 +14,7 @@
 #ifndef TESTS_FIXTURE_H
 #define TESTS_FIXTURE_H
 
+#include "buffers.h"
 #include "scenario.h"
 #include "wire_oracle.h"
 
@@ -30,15 +31,10 @@ struct call {
 	int status;
 	char text[CN_ERR_TEXT];
 	cn_time at, deadline, ended;
-	uint64_t send_bytes, recv_bytes;
-	uint8_t *send, *recv; /* NULL: none */
-	uint64_t scratch_bytes;
-	uint8_t *scratch; /* reductions */
+	struct buffers buffers;
 	struct cn_reducer reducer;
 	struct cn_combine piece; /* to be combined later */
 	uint64_t missing[2];	 /* ranks below 128 whose block was incomplete when it failed */
-	struct cn_block *memory; /* of `blocks`; NULL: no vector operation */
-	struct cn_blocks blocks;
 };
 
 struct rank {
@@ -89,19 +85,6 @@ bool fixture_run(struct fixture *fx, const struct scenario *s, bool verbose);
 void fixture_report(struct fixture *fx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The rank makes no more calls. */
 void fixture_stop_calling(struct rank *r);
-
-/* ---- fixture_buffers.c ---------------------------------------------------------------- */
-
-/* What sizes depend on. */
-struct cn_call fixture_shape(const struct call *c);
-/* Allocates and fills the buffers of a call; false: no memory. */
-bool fixture_prepare_buffers(struct call *c);
-/* Received blocks that are wrong; *which has the ranks that they are of. */
-uint64_t fixture_wrong_blocks(const struct call *c, uint64_t which[2]);
-/* The call has ended: checks the guards and overwrites the buffers. */
-void fixture_release_buffers(struct call *c);
-/* At the end of the run: nothing was written since. */
-void fixture_check_buffers(struct call *c);
 
 /* ---- fixture_faults.c ----------------------------------------------------------------- */
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Buffers of calls: every byte is a function of operation, source and destination. Guards behind
- * them detect writes out of bounds, and buffers given back are overwritten at once, so that a frame
- * sent from one later is wrong.
- */
-#include "fixture.h"
+#include "buffers.h"
 #include "tests/unit/reduction.h"
 #include "util/bits.h"
 
@@ -60,19 +55,19 @@ static bool own_blocks(enum cn_op_kind op)
 	       op == CN_OP_REDUCE_SCATTER;
 }
 
-struct cn_call fixture_shape(const struct call *c)
+struct cn_call buffers_shape(const struct buffers *c)
 {
-	const struct op_plan *p = &c->fixture->ops[c->number];
+	const struct op_plan *p = c->plan;
 
 	return (struct cn_call){
 		.op = p->op,
 		.bytes = cn_op_is_vector(p->op) ? 0 : p->bytes,
 		.blocks = c->blocks,
 		.rank = c->rank,
-		.ranks = c->fixture->s->ranks,
+		.ranks = c->ranks,
 		.root = p->root,
-		.nodes = c->fixture->s->hosts,
-		.local = c->fixture->s->local,
+		.nodes = c->nodes,
+		.local = c->local,
 		.element = cn_op_reduces(p->op) ? reduction_element(p->ordered) : 0,
 	};
 }
@@ -91,10 +86,10 @@ static void place(struct cn_block *b, uint32_t n, uint32_t rank)
 }
 
 /* What the rank knows of a vector operation. */
-static bool prepare_blocks(struct call *c)
+static bool prepare_blocks(struct buffers *c)
 {
-	const struct op_plan *p = &c->fixture->ops[c->number];
-	struct cn_call k = fixture_shape(c);
+	const struct op_plan *p = c->plan;
+	struct cn_call k = buffers_shape(c);
 	struct cn_block *b = calloc(2 * (size_t)k.ranks, sizeof(*b));
 
 	if (b == NULL) {
@@ -116,9 +111,9 @@ static bool prepare_blocks(struct call *c)
 }
 
 /* The block for, or from, rank i in one of the call's buffers. */
-static struct cn_block block(const struct call *c, bool send, uint32_t i)
+static struct cn_block block(const struct buffers *c, bool send, uint32_t i)
 {
-	const struct op_plan *p = &c->fixture->ops[c->number];
+	const struct op_plan *p = c->plan;
 	const struct cn_block *b = send ? c->blocks.send : c->blocks.recv;
 
 	if (!cn_op_is_vector(p->op)) {
@@ -128,23 +123,21 @@ static struct cn_block block(const struct call *c, bool send, uint32_t i)
 }
 
 /* Blocks of a buffer of that many bytes. */
-static uint32_t blocks_of(const struct call *c, bool send, uint64_t bytes)
+static uint32_t blocks_of(const struct buffers *c, bool send, uint64_t bytes)
 {
-	const struct op_plan *p = &c->fixture->ops[c->number];
+	const struct op_plan *p = c->plan;
 	const struct cn_block *b = send ? c->blocks.send : c->blocks.recv;
 
 	if (bytes == 0) {
 		return 0;
 	}
-	return !cn_op_is_vector(p->op) ? (uint32_t)(bytes / p->bytes)
-	       : b != NULL	       ? c->fixture->s->ranks
-				       : 1;
+	return !cn_op_is_vector(p->op) ? (uint32_t)(bytes / p->bytes) : b != NULL ? c->ranks : 1;
 }
 
 /* What a rank sends. */
-static void fill(const struct call *c, uint32_t rank, uint8_t *send)
+static void fill(const struct buffers *c, uint32_t rank, uint8_t *send)
 {
-	const struct op_plan *p = &c->fixture->ops[c->number];
+	const struct op_plan *p = c->plan;
 
 	for (uint32_t i = 0; i < blocks_of(c, true, c->send_bytes); i++) {
 		struct cn_block b = block(c, true, i);
@@ -157,15 +150,15 @@ static void fill(const struct call *c, uint32_t rank, uint8_t *send)
 	}
 }
 
-bool fixture_prepare_buffers(struct call *c)
+bool buffers_prepare(struct buffers *c)
 {
-	const struct op_plan *p = &c->fixture->ops[c->number];
+	const struct op_plan *p = c->plan;
 	struct cn_call k;
 
 	if (cn_op_is_vector(p->op) && !prepare_blocks(c)) {
 		return false;
 	}
-	k = fixture_shape(c);
+	k = buffers_shape(c);
 	c->send_bytes = cn_call_send_bytes(&k);
 	c->recv_bytes = cn_call_recv_bytes(&k);
 	c->send = buffer(c->send_bytes);
@@ -181,11 +174,21 @@ bool fixture_prepare_buffers(struct call *c)
 	return true;
 }
 
-/* 1: the result of a reduction is not that of a sequential model. */
-static uint64_t wrong_result(const struct call *c)
+void buffers_renew(struct buffers *c, uint32_t number)
 {
-	const struct op_plan *p = &c->fixture->ops[c->number];
-	const uint32_t ranks = c->fixture->s->ranks;
+	c->number = number;
+	c->released = false;
+	if (c->recv != NULL) {
+		memset(c->recv, fresh_byte, c->recv_bytes);
+	}
+	fill(c, c->rank, c->send);
+}
+
+/* 1: the result of a reduction is not that of a sequential model. */
+static uint64_t wrong_result(const struct buffers *c)
+{
+	const struct op_plan *p = c->plan;
+	const uint32_t ranks = c->ranks;
 	uint8_t **send = calloc(ranks, sizeof(*send)), *want = malloc(c->recv_bytes + 1);
 	uint64_t wrong = 0;
 
@@ -212,7 +215,7 @@ static uint64_t wrong_result(const struct call *c)
 }
 
 /* Bytes between the blocks of what was received: they are as they were. */
-static bool gaps_written(const struct call *c)
+static bool gaps_written(const struct buffers *c)
 {
 	uint64_t in_gaps = c->recv_bytes, fresh = 0, data = 0;
 
@@ -222,7 +225,7 @@ static bool gaps_written(const struct call *c)
 	for (uint64_t i = 0; i < c->recv_bytes; i++) {
 		fresh += c->recv[i] == fresh_byte;
 	}
-	for (uint32_t k = 0; k < c->fixture->s->ranks; k++) {
+	for (uint32_t k = 0; k < c->ranks; k++) {
 		struct cn_block b = c->blocks.recv[k];
 
 		in_gaps -= b.len;
@@ -234,9 +237,9 @@ static bool gaps_written(const struct call *c)
 }
 
 /* Blocks of what was received that are not right; *which has the ranks that they are of. */
-uint64_t fixture_wrong_blocks(const struct call *c, uint64_t which[2])
+uint64_t buffers_wrong(const struct buffers *c, uint64_t which[2])
 {
-	const struct op_plan *p = &c->fixture->ops[c->number];
+	const struct op_plan *p = c->plan;
 	bool one = p->op == CN_OP_BCAST || cn_op_base(p->op) == CN_OP_SCATTER;
 	uint64_t wrong = gaps_written(c);
 
@@ -259,22 +262,21 @@ uint64_t fixture_wrong_blocks(const struct call *c, uint64_t which[2])
 	return wrong;
 }
 
-static void check_guards(struct call *c)
+static bool guards_written(const struct buffers *c)
 {
-	if ((c->send != NULL && count_other(c->send + c->send_bytes, GUARD, guard_byte) != 0) ||
-	    (c->scratch != NULL &&
-	     count_other(c->scratch + c->scratch_bytes, GUARD, guard_byte) != 0) ||
-	    (c->recv != NULL && count_other(c->recv + c->recv_bytes, GUARD, guard_byte) != 0)) {
-		fixture_report(c->fixture,
-			       "rank %u, operation %u: bytes behind a buffer were written", c->rank,
-			       c->number);
-	}
+	return (c->send != NULL && count_other(c->send + c->send_bytes, GUARD, guard_byte) != 0) ||
+	       (c->scratch != NULL &&
+		count_other(c->scratch + c->scratch_bytes, GUARD, guard_byte) != 0) ||
+	       (c->recv != NULL && count_other(c->recv + c->recv_bytes, GUARD, guard_byte) != 0);
 }
 
+static const char *const behind = "bytes behind a buffer were written";
+
 /* The buffers are the caller's again. */
-void fixture_release_buffers(struct call *c)
+const char *buffers_release(struct buffers *c)
 {
-	check_guards(c);
+	const bool written = guards_written(c);
+
 	if (c->send != NULL) {
 		memset(c->send, sent_byte, c->send_bytes);
 	}
@@ -284,22 +286,46 @@ void fixture_release_buffers(struct call *c)
 	if (c->scratch != NULL) {
 		memset(c->scratch, sent_byte, c->scratch_bytes);
 	}
+	c->released = true;
+	return written ? behind : NULL;
 }
 
-void fixture_check_buffers(struct call *c)
+const char *buffers_check(const struct buffers *c)
 {
-	check_guards(c);
-	if (c->completions == 0) {
-		return;
+	if (guards_written(c)) {
+		return behind;
+	}
+	if (!c->released) {
+		return NULL;
 	}
 	if (c->recv != NULL && count_other(c->recv, c->recv_bytes, read_byte) != 0) {
-		fixture_report(c->fixture,
-			       "rank %u, operation %u: its receive buffer was written after it "
-			       "had ended",
-			       c->rank, c->number);
+		return "its receive buffer was written after it had ended";
 	}
-	if (c->send != NULL && count_other(c->send, c->send_bytes, sent_byte) != 0) {
-		fixture_report(c->fixture, "rank %u, operation %u: its send buffer was written",
-			       c->rank, c->number);
-	}
+	return c->send != NULL && count_other(c->send, c->send_bytes, sent_byte) != 0
+		       ? "its send buffer was written"
+		       : NULL;
+}
+
+void buffers_free(struct buffers *c)
+{
+	free(c->send);
+	free(c->scratch);
+	free(c->recv);
+	free(c->memory);
+}
+
+/* ---- reductions ----------------------------------------------------------------------- */
+
+static uint8_t *span(const struct buffers *c, const struct cn_span *s)
+{
+	return (s->buffer == CN_BUF_SEND   ? c->send
+		: s->buffer == CN_BUF_RECV ? c->recv
+					   : c->scratch) +
+	       s->offset;
+}
+
+void buffers_combine(struct buffers *c, const struct cn_combine *p)
+{
+	reduction_combine_all(c->plan->ordered, span(c, &p->left), span(c, &p->right),
+			      span(c, &p->out), p->bytes, p->operands);
 }

@@ -117,9 +117,11 @@ static bool goes_last(const struct cn_op *op, uint32_t first, uint32_t n)
 	return others == 0;
 }
 
-static void reduce_rank(struct cn_op *op, uint32_t k)
+/* True: the rank has combined something. */
+static bool reduce_rank(struct cn_op *op, uint32_t k)
 {
 	struct cn_post *post = &op->posts[k];
+	bool combined = false;
 
 	while (post->reduce != CN_NONE && post->combining == 0) {
 		const struct cn_action *a = &op->sched.actions[post->reduce];
@@ -129,17 +131,17 @@ static void reduce_rank(struct cn_op *op, uint32_t k)
 		struct cn_combine c;
 
 		if (up_to <= done) {
-			return;
+			return combined;
 		}
 		if (a->len <= op->combine_max) {
 			n = operands(op, post->reduce);
 		}
 		if (n == 0) {
-			return;
+			return combined;
 		}
 		op->held = up_to == a->len && goes_last(op, post->reduce, n) ? n : 0;
 		if (op->held > 0) {
-			return;
+			return combined;
 		}
 		c = (struct cn_combine){
 			.left = span_at(a->src, done),
@@ -153,16 +155,24 @@ static void reduce_rank(struct cn_op *op, uint32_t k)
 		post->combining = c.bytes;
 		post->operands = n;
 		if (!post->reducer->combine(post->reducer, &c)) {
-			return;
+			return combined;
 		}
 		advance_piece(op, post);
+		combined = true;
 	}
+	return combined;
 }
 
+/* What a rank combines may be copied at once, to where another one, before it here, needs it. */
 void cn_op_reduce(struct cn_op *op)
 {
-	for (uint32_t k = 0; op->reduces && k < cn_op_locals(op->team); k++) {
-		reduce_rank(op, k);
+	bool again = op->reduces;
+
+	while (again) {
+		again = false;
+		for (uint32_t k = 0; k < cn_op_locals(op->team); k++) {
+			again |= reduce_rank(op, k);
+		}
 	}
 }
 

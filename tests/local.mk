@@ -250,7 +250,8 @@ sim_tests = \
 	tests/sim/broken \
 	tests/sim/choice \
 	tests/sim/idle \
-	tests/sim/sweep
+	tests/sim/sweep \
+	tests/sim/teams
 sim_sources = \
 	tests/sim/attackers.c \
 	tests/sim/attackers.h \
@@ -283,6 +284,14 @@ tests_lab_stress_SOURCES = tests/lab/stress.c tests/lab/stress_call.c tests/lab/
 tests_sim_choice_SOURCES = tests/sim/choice.c
 tests_sim_idle_SOURCES = $(sim_sources) tests/sim/idle.c
 tests_sim_soak_SOURCES = $(sim_sources) tests/sim/sweep.c
+tests_sim_teams_SOURCES = \
+	$(sim_sources) \
+	tests/sim/script.c \
+	tests/sim/script.h \
+	tests/sim/teams.c \
+	tests/sim/teams.h \
+	tests/sim/teams_call.c \
+	tests/sim/teams_process.c
 # The same with three functions of the transport replaced by faulty ones.
 tests_sim_broken_SOURCES = $(sim_sources) tests/sim/broken.c
 tests_sim_broken_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_window_open -Wl,--wrap=cn_wire_put \

@@ -69,6 +69,7 @@ struct fixture {
 	struct cn_sim_totals before;
 	cn_time active, round_trip; /* oracle_idle.c: the last event of a frame; of the network */
 	bool refused;		    /* a frame was (RNR) */
+	bool hints; /* a team failed before it was ready: records of it stay with others */
 
 	char finding[1024]; /* the first finding; "" while there is none */
 	uint32_t findings;
@@ -93,6 +94,9 @@ void fixture_stop_calling(struct rank *r);
 cn_time fixture_schedule_faults(struct fixture *fx, struct fault_event *events);
 /* Link faults of PROFILE_LOSS begin before the ranks join, all others with the calls. */
 void fixture_begin_link_faults(struct fixture *fx);
+/* A fault of links, or a pause, begins or ends; false: it is of another kind. */
+bool fixture_fault_network(struct fixture *fx, const struct fault_plan *f, bool end);
+void fixture_restart(struct fixture *fx, uint32_t host);
 void fixture_rank_leaves(struct rank *r, bool failed);
 /* Ends all faults of links, and restarts hosts that crashed. */
 void fixture_repair(struct fixture *fx);

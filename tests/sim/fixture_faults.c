@@ -28,42 +28,53 @@ static void crash(struct fixture *fx, const struct fault_plan *f)
 	cn_sim_crash(fx->sim, f->host);
 }
 
-static void begin(struct fixture *fx, const struct fault_plan *f)
+bool fixture_fault_network(struct fixture *fx, const struct fault_plan *f, bool end)
 {
+	static const struct cn_sim_faults none;
+
 	switch (f->kind) {
 	case FAULT_LINK:
-		cn_sim_fault(fx->sim, f->link, f->end, &f->link_faults);
-		break;
+		cn_sim_fault(fx->sim, f->link, f->end, end ? &none : &f->link_faults);
+		return true;
 	case FAULT_CUT:
-		cn_sim_cut(fx->sim, f->link, f->end, true);
-		break;
+		cn_sim_cut(fx->sim, f->link, f->end, !end);
+		return true;
 	case FAULT_PAUSE:
-		fx->frozen[f->host] = cn_sim_now(fx->sim) + f->until - f->at;
-		cn_sim_pause(fx->sim, f->host, f->until - f->at);
-		break;
-	case FAULT_CRASH:
+		if (!end) {
+			fx->frozen[f->host] = cn_sim_now(fx->sim) + f->until - f->at;
+			cn_sim_pause(fx->sim, f->host, f->until - f->at);
+		}
+		return true;
+	default:
+		return false;
+	}
+}
+
+void fixture_restart(struct fixture *fx, uint32_t host)
+{
+	struct cn_err err = { 0 };
+
+	if (cn_sim_restart(fx->sim, host, &err) != COLLNET_OK) {
+		fixture_report(fx, "host %u does not start again: %s", host, err.text);
+	}
+}
+
+static void begin(struct fixture *fx, const struct fault_plan *f)
+{
+	if (fixture_fault_network(fx, f, false)) {
+		return;
+	}
+	if (f->kind == FAULT_CRASH) {
 		crash(fx, f);
-		break;
-	case FAULT_DIE:
-	case FAULT_LEAVE:
+	} else if (f->kind != FAULT_NO_CALL) { /* whose calls stop by themselves: call_later() */
 		fixture_rank_leaves(&fx->ranks[f->rank], f->kind == FAULT_DIE);
-		break;
-	case FAULT_NO_CALL:
-		break; /* its calls stop by themselves: call_later() */
 	}
 }
 
 static void end(struct fixture *fx, const struct fault_plan *f)
 {
-	static const struct cn_sim_faults none;
-	struct cn_err err = { 0 };
-
-	if (f->kind == FAULT_LINK) {
-		cn_sim_fault(fx->sim, f->link, f->end, &none);
-	} else if (f->kind == FAULT_CUT) {
-		cn_sim_cut(fx->sim, f->link, f->end, false);
-	} else if (f->kind == FAULT_CRASH && cn_sim_restart(fx->sim, f->host, &err) != COLLNET_OK) {
-		fixture_report(fx, "host %u does not start again: %s", f->host, err.text);
+	if (!fixture_fault_network(fx, f, true) && f->kind == FAULT_CRASH) {
+		fixture_restart(fx, f->host);
 	}
 }
 
@@ -112,13 +123,11 @@ void fixture_begin_link_faults(struct fixture *fx)
 void fixture_repair(struct fixture *fx)
 {
 	static const struct cn_sim_faults none;
-	struct cn_err err = { 0 };
 
 	cn_sim_fault(fx->sim, CN_TOPO_NONE, 2, &none);
 	for (uint32_t h = 0; h < fx->s->hosts; h++) {
-		if (cn_sim_engine(fx->sim, h) == NULL &&
-		    cn_sim_restart(fx->sim, h, &err) != COLLNET_OK) {
-			fixture_report(fx, "host %u does not start again: %s", h, err.text);
+		if (cn_sim_engine(fx->sim, h) == NULL) {
+			fixture_restart(fx, h);
 		}
 		fx->crashed[h] = false;
 	}

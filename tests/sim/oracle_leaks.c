@@ -70,7 +70,7 @@ static void check_node(struct fixture *fx, uint32_t host)
 				       p->name, p->live.expecting,
 				       p->tx.queue.end - p->tx.queue.una);
 		}
-		if (m != NULL && m->joins.n != 0 && !session_lost(fx, p)) {
+		if (m != NULL && m->joins.n != 0 && !fx->hints && !session_lost(fx, p)) {
 			fixture_report(fx, "host %u holds %u teams of %s that all ranks left", host,
 				       m->joins.n, p->name);
 		}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "script.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DATA_MAX (1u << 20) /* bytes that all ranks together receive in an operation */
+#define COLORS	 3
+
+static uint64_t between(uint64_t *r, uint64_t low, uint64_t high)
+{
+	return low + cn_random(r) % (high - low + 1);
+}
+
+static bool chance(uint64_t *r, uint32_t percent)
+{
+	return cn_random(r) % 100 < percent;
+}
+
+static void draw_op(struct op_plan *p, uint32_t ranks, uint64_t *r)
+{
+	static const uint64_t sizes[] = { 0, 1, 7, 64, 500, 1476, 4096, 10001, 65536 };
+	const uint64_t most = DATA_MAX / ranks / ranks;
+
+	*p = (struct op_plan){ .contention_aware = true, .window = COLLNET_WINDOW_AUTO };
+	p->op = (enum cn_op_kind)between(r, CN_OP_ALLTOALL, CN_OP_EXSCAN);
+	p->bytes = sizes[cn_random(r) % (sizeof(sizes) / sizeof(sizes[0]))];
+	p->bytes = p->bytes > most ? most : p->bytes;
+	p->sizes = cn_random(r);
+	p->ordered = cn_op_reduces(p->op) && chance(r, 40);
+	p->bytes = p->op == CN_OP_BARRIER ? 0 : p->bytes & ~(uint64_t)(p->ordered ? 1 : 0);
+	switch (cn_op_base(p->op)) {
+	case CN_OP_BCAST:
+	case CN_OP_SCATTER:
+	case CN_OP_GATHER:
+	case CN_OP_REDUCE:
+		p->root = (uint32_t)(cn_random(r) % ranks);
+		break;
+	default:
+		break;
+	}
+}
+
+/* A team that nobody has left. */
+static uint32_t draw_team(const struct script *s, uint64_t *r)
+{
+	uint32_t t;
+
+	do {
+		t = (uint32_t)(cn_random(r) % s->nteams);
+	} while (s->teams[t].left);
+	return t;
+}
+
+int32_t script_color(const struct step *s, uint32_t rank)
+{
+	return s->making == CN_MAKING_DUP
+		       ? 0
+		       : (int32_t)(cn_mix64(s->colors + rank) % (COLORS + 1)) - 1;
+}
+
+int32_t script_key(const struct step *s, uint32_t rank)
+{
+	return s->making == CN_MAKING_DUP ? 0 : (int32_t)(cn_mix64(~s->colors + rank) % 4);
+}
+
+uint32_t script_rank(const struct script_team *t, uint32_t rank)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		if (t->ranks[i] == rank) {
+			return i;
+		}
+	}
+	return UINT32_MAX;
+}
+
+/* The ranks of a color, in the order of their keys. */
+static void add_colored(struct script *s, const struct step *x, int32_t color)
+{
+	const struct script_team *parent = &s->teams[x->team];
+	struct script_team *t = &s->teams[s->nteams];
+
+	*t = (struct script_team){ .parent = x->team, .color = color };
+	for (int32_t key = 0; key < 4; key++) {
+		for (uint32_t i = 0; i < parent->n; i++) {
+			if (script_color(x, i) == color && script_key(x, i) == key) {
+				t->ranks[t->n++] = parent->ranks[i];
+			}
+		}
+	}
+	s->nteams += t->n > 0;
+}
+
+static void draw_split(struct script *s, struct step *x, uint64_t *r)
+{
+	x->making = chance(r, 25) ? CN_MAKING_DUP : CN_MAKING_SPLIT;
+	x->colors = cn_random(r);
+	x->child = s->nteams;
+	for (int32_t c = 0; c < COLORS; c++) {
+		add_colored(s, x, c);
+	}
+	x->children = s->nteams - x->child;
+}
+
+static void draw_derived(struct script *s, struct step *x, uint64_t *r)
+{
+	const struct script_team *parent = &s->teams[x->team];
+	struct script_team *t = &s->teams[s->nteams];
+	const uint32_t last = (uint32_t)(cn_random(r) % parent->n);
+
+	*t = (struct script_team){ .parent = x->team };
+	for (uint32_t i = 0; i < parent->n; i++) {
+		if (i == last || chance(r, 50)) {
+			t->ranks[t->n++] = parent->ranks[i];
+		}
+	}
+	x->child = s->nteams++;
+	x->children = 1;
+}
+
+/* A handle that is there; UINT32_MAX: none was found. */
+static uint32_t draw_handle(const struct script *s, uint64_t *r)
+{
+	const uint32_t h = s->nhandles > 0 ? (uint32_t)(cn_random(r) % s->nhandles) : UINT32_MAX;
+
+	return h != UINT32_MAX && !s->handles[h].released ? h : UINT32_MAX;
+}
+
+static void leave(struct script *s, uint32_t team)
+{
+	s->teams[team].left = true;
+	for (uint32_t h = 0; h < s->nhandles; h++) {
+		s->handles[h].released |= s->handles[h].team == team;
+	}
+}
+
+/* What a step of this kind needs; false: it cannot be made now. */
+static bool draw_step(struct script *s, struct step *x, uint64_t *r)
+{
+	const uint32_t h = draw_handle(s, r);
+
+	x->team = draw_team(s, r);
+	switch (x->kind) {
+	case STEP_PREPARE:
+		if (s->nhandles == SCRIPT_HANDLES) {
+			return false;
+		}
+		x->handle = s->nhandles++;
+		s->handles[x->handle].team = x->team;
+		draw_op(&s->handles[x->handle].op, s->teams[x->team].n, r);
+		return true;
+	case STEP_START:
+	case STEP_RELEASE:
+		x->handle = h;
+		x->team = h != UINT32_MAX ? s->handles[h].team : 0;
+		if (h != UINT32_MAX && x->kind == STEP_RELEASE) {
+			s->handles[h].released = true;
+		}
+		return h != UINT32_MAX;
+	case STEP_SPLIT:
+		if (s->nteams + COLORS > SCRIPT_TEAMS) {
+			return false;
+		}
+		draw_split(s, x, r);
+		return true;
+	case STEP_DERIVE:
+		if (s->nteams == SCRIPT_TEAMS) {
+			return false;
+		}
+		draw_derived(s, x, r);
+		return true;
+	case STEP_LEAVE:
+		if (x->team == 0) {
+			return false;
+		}
+		leave(s, x->team);
+		return true;
+	case STEP_MESSAGE:
+		x->team = 0;
+		x->from = (uint32_t)(cn_random(r) % s->teams[0].n);
+		x->to = (x->from + s->shift) % s->teams[0].n;
+		x->bytes = chance(r, 50) ? between(r, 0, 100) : between(r, 0, SCRIPT_MESSAGE);
+		return x->from != x->to;
+	default:
+		draw_op(&x->op, s->teams[x->team].n, r);
+		return true;
+	}
+}
+
+void script_draw(uint64_t seed, uint32_t ranks, struct script *out)
+{
+	static const enum step_kind kinds[] = {
+		STEP_CALL,  STEP_CALL,	 STEP_CALL,    STEP_CALL,    STEP_PREPARE,
+		STEP_START, STEP_START,	 STEP_START,   STEP_START,   STEP_RELEASE,
+		STEP_SPLIT, STEP_DERIVE, STEP_MESSAGE, STEP_MESSAGE, STEP_LEAVE,
+	};
+	uint64_t r = cn_mix64(seed ^ 0x736372697074);
+	const uint32_t n = (uint32_t)between(&r, 8, SCRIPT_STEPS);
+
+	memset(out, 0, sizeof(*out));
+	out->nteams = 1;
+	out->shift = (uint32_t)between(&r, 1, ranks);
+	out->teams[0].n = ranks;
+	for (uint32_t i = 0; i < ranks; i++) {
+		out->teams[0].ranks[i] = (uint16_t)i;
+	}
+	out->steps[0].kind = STEP_JOIN;
+	out->nsteps = 1;
+	while (out->nsteps < n) {
+		struct step *x = &out->steps[out->nsteps];
+
+		*x = (struct step){
+			.kind = kinds[cn_random(&r) % (sizeof(kinds) / sizeof(kinds[0]))]
+		};
+		out->nsteps += draw_step(out, x, &r);
+	}
+}
+
+const char *script_name(enum step_kind kind)
+{
+	static const char *const names[] = { "join",  "call",	"prepare", "start",  "release",
+					     "split", "derive", "leave",   "message" };
+
+	return names[kind];
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the ranks of a job do, one step after another: operations of several teams, which are made
+ * and left on the way, persistent ones, and messages between endpoints. It follows from its seed.
+ * A rank makes the steps in which it takes part, in their order.
+ */
+#ifndef TESTS_SCRIPT_H
+#define TESTS_SCRIPT_H
+
+#include "scenario.h"
+
+#define SCRIPT_RANKS   40u
+#define SCRIPT_STEPS   48u
+#define SCRIPT_TEAMS   16u
+#define SCRIPT_HANDLES 8u
+#define SCRIPT_MESSAGE 20000u /* bytes at most */
+
+enum step_kind {
+	STEP_JOIN,    /* team 0: all ranks */
+	STEP_CALL,    /* an operation of the team */
+	STEP_PREPARE, /* a persistent one: the handle's */
+	STEP_START,   /* of the handle */
+	STEP_RELEASE,
+	STEP_SPLIT,  /* the team's ranks form new teams: child .. child + children - 1 */
+	STEP_DERIVE, /* some of its ranks form the team `child` */
+	STEP_LEAVE,
+	STEP_MESSAGE, /* rank `from` of team 0 sends rank `to` so many bytes */
+};
+
+struct step {
+	enum step_kind kind;
+	uint32_t team, handle, child, children, from, to;
+	enum cn_making making; /* SPLIT */
+	uint64_t colors;       /* SPLIT: the seed of colors and keys */
+	uint64_t bytes;	       /* MESSAGE */
+	struct op_plan op;     /* CALL */
+};
+
+/* Its ranks, as ranks of team 0. */
+struct script_team {
+	uint32_t n, parent;
+	int32_t color;
+	bool left;
+	uint16_t ranks[SCRIPT_RANKS];
+};
+
+struct script_handle {
+	uint32_t team;
+	bool released;
+	struct op_plan op;
+};
+
+struct script {
+	uint32_t nsteps, nteams, nhandles;
+	uint32_t shift; /* from a sender to its receiver: messages from several are in no order */
+	struct step steps[SCRIPT_STEPS];
+	struct script_team teams[SCRIPT_TEAMS];
+	struct script_handle handles[SCRIPT_HANDLES];
+};
+
+void script_draw(uint64_t seed, uint32_t ranks, struct script *out);
+/* The rank in a team of rank `rank` of team 0; UINT32_MAX: it is not in it. */
+uint32_t script_rank(const struct script_team *t, uint32_t rank);
+/* What a rank of the parent says in a split. */
+int32_t script_color(const struct step *s, uint32_t rank);
+int32_t script_key(const struct step *s, uint32_t rank);
+const char *script_name(enum step_kind kind);
+
+#endif

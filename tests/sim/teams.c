@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Scripts of several teams (script.h) on the networks and under the faults of scenarios: teams that
+ * are split, derived and left, persistent operations, messages, and calls that wait for tasks.
+ * A rank leaves a team in which a call has failed, and goes on with its other teams.
+ *
+ * Every done function is called once, no call outlives its deadline, received bytes are right, no
+ * buffer is touched after its call has ended, and nothing is left behind. Where nothing fails for
+ * long, all succeeds; after all faults have ended a second script does.
+ *
+ *   teams [--seeds N] [--first N] [--verbose]   seeds first .. first + N - 1 (1 .. 200, with
+ *                                               sanitizers 1 .. 80)
+ *   teams --seed N [--verbose]                  one of them
+ *
+ * Exit status 1: a seed failed. It is printed with the command that replays it.
+ */
+#include "teams.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#define SEEDS 80
+#else
+#define SEEDS 200
+#endif
+#define TICK (5 * CN_MS)
+
+/* ---- a run ---------------------------------------------------------------------------- */
+
+static bool is_done(const struct process *p)
+{
+	return p->gone || (p->outstanding == 0 && p->blocked == NULL && !p->scheduled &&
+			   (p->next >= p->stop || p->next >= p->world->script.nsteps));
+}
+
+/* Event: calls keep to their deadlines, and calls wait for tasks that are there. */
+static void tick(void *arg)
+{
+	struct world *w = arg;
+	struct fixture *fx = &w->fixture;
+	bool done = true;
+
+	for (uint32_t h = 0; h < w->s->hosts; h++) {
+		if (teams_somebody_waits(w, h)) {
+			teams_give_task(w, h);
+		}
+	}
+	for (uint32_t i = 0; i < w->s->ranks; i++) {
+		done &= is_done(&w->processes[i]);
+	}
+	for (size_t i = 0; i < (size_t)w->script.nsteps * w->s->ranks && !done; i++) {
+		struct team_call *c = &w->calls[i];
+		cn_time deadline = c->deadline;
+
+		if (!c->posted || c->completions > 0) {
+			continue;
+		}
+		if (deadline < fx->frozen[c->process->host]) {
+			deadline = fx->frozen[c->process->host];
+		}
+		if (teams_now(w) > deadline + fx->limit_slack + TICK) {
+			teams_report(c, "it is active past its deadline");
+			done = true;
+		}
+	}
+	w->over |= done || fx->findings > 0;
+	if (!w->over) {
+		cn_sim_at(fx->sim, teams_now(w) + TICK, tick, w);
+	}
+}
+
+static bool begin_processes(struct world *w)
+{
+	for (uint32_t i = 0; i < w->s->ranks; i++) {
+		struct process *p = &w->processes[i];
+		struct cn_err err = { 0 };
+
+		*p = (struct process){
+			.world = w, .rank = i, .host = i / w->s->local, .stop = UINT32_MAX
+		};
+		if (cn_endpoint_open(cn_sim_engine(w->fixture.sim, p->host), 1000, 1,
+				     (uint16_t)(FIRST_ENDPOINT + i), &p->endpoint,
+				     &err) != COLLNET_OK) {
+			fixture_report(&w->fixture, "rank %u has no endpoint: %s", i, err.text);
+			return false;
+		}
+		teams_advance_later(p);
+	}
+	return true;
+}
+
+/* Until no frame is in flight, but at most a minute. */
+static void drain(struct world *w)
+{
+	for (int i = 0; i < 60; i++) {
+		cn_sim_run(w->fixture.sim, teams_now(w) + 1000 * CN_MS);
+		for (uint32_t h = 0; h < w->s->hosts; h++) {
+			teams_give_task(w, h);
+		}
+		if (i > 0 && oracle_is_idle(&w->fixture)) {
+			return;
+		}
+	}
+}
+
+static void free_calls(struct world *w)
+{
+	for (size_t i = 0; i < (size_t)w->script.nsteps * w->s->ranks; i++) {
+		struct team_call *c = &w->calls[i];
+
+		if (c->work == &c->own) {
+			teams_report(c, buffers_check(&c->own.buffers));
+			buffers_free(&c->own.buffers);
+		}
+		free(c->message);
+	}
+	for (uint32_t i = 0; i < w->s->ranks; i++) {
+		for (uint32_t h = 0; h < w->script.nhandles; h++) {
+			buffers_free(&w->processes[i].handles[h].work.buffers);
+		}
+	}
+	free(w->calls);
+	w->calls = NULL;
+}
+
+/* One script, from the first join until everybody has left. */
+static void run_script(struct world *w, bool faults)
+{
+	struct fault_event events[2 * FAULTS_MAX];
+	cn_time quiet;
+
+	w->over = false;
+	w->round++;
+	script_draw(w->s->seed * 2 + w->round, w->s->ranks, &w->script);
+	w->calls = calloc((size_t)w->script.nsteps * w->s->ranks, sizeof(*w->calls));
+	if (w->calls == NULL) {
+		fixture_report(&w->fixture, "no memory for calls");
+		return;
+	}
+	if (begin_processes(w)) {
+		quiet = faults ? teams_schedule_faults(w, events) : teams_now(w);
+		cn_sim_at(w->fixture.sim, teams_now(w) + TICK, tick, w);
+		while (!w->over && cn_sim_step(w->fixture.sim, CN_NEVER)) {
+		}
+		/* The events are on this stack: the last must be over. */
+		cn_sim_run(w->fixture.sim, (quiet > teams_now(w) ? quiet : teams_now(w)) + 1);
+	}
+	for (uint32_t i = 0; i < w->s->ranks; i++) {
+		if (!w->processes[i].gone) {
+			teams_end_process(&w->processes[i], false);
+		}
+	}
+	drain(w);
+	free_calls(w);
+}
+
+static void run(struct world *w)
+{
+	const bool must_succeed = scenario_must_succeed(w->s);
+
+	fixture_begin_link_faults(&w->fixture);
+	w->must_succeed = must_succeed;
+	run_script(w, true);
+	if (w->fixture.findings == 0 && !must_succeed) {
+		fixture_repair(&w->fixture);
+		cn_sim_run(w->fixture.sim, teams_now(w) + 3000 * CN_MS);
+		w->must_succeed = true;
+		run_script(w, false);
+	}
+	if (w->fixture.findings == 0) {
+		oracle_check_leaks(&w->fixture);
+	}
+}
+
+/* The scenario of a seed, of few hosts, some of which leave plans to tasks. */
+static bool draw(uint64_t seed, struct scenario *s)
+{
+	uint64_t r = cn_mix64(seed ^ 0x7465616d73);
+
+	while (scenario_draw(cn_random(&r), s)) {
+		if (s->hosts <= TEAMS_HOSTS) {
+			s->seed = seed;
+			s->config.engine.task_min = seed % 2 == 0 ? 1 + cn_random(&r) % 500 : 0;
+			s->depth = 1 + (uint32_t)(cn_random(&r) % 4);
+			return true;
+		}
+		scenario_free(s);
+	}
+	return false;
+}
+
+static bool run_seed(const char *program, uint64_t seed, bool verbose)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	struct scenario s;
+	struct cn_err err = { 0 };
+	bool ok;
+
+	if (w == NULL || !draw(seed, &s)) {
+		printf("seed %llu: it cannot be drawn\n", (unsigned long long)seed);
+		free(w);
+		return false;
+	}
+	if (verbose) {
+		scenario_print(&s);
+	}
+	w->s = w->fixture.s = &s;
+	w->depth = s.depth;
+	w->fixture.verbose = verbose;
+	w->fixture.random = cn_mix64(seed ^ 0x776f726c64);
+	w->fixture.limit_slack = 50 * CN_MS + 2 * s.config.jitter +
+				 2 * s.config.ring *
+					 (s.config.o_recv + s.config.u_recv + s.config.o_send);
+	w->fixture.frozen = calloc(s.hosts, sizeof(*w->fixture.frozen));
+	w->fixture.crashed = calloc(s.hosts, sizeof(*w->fixture.crashed));
+	if (w->fixture.frozen == NULL || w->fixture.crashed == NULL ||
+	    cn_sim_new(&s.config, &w->fixture.sim, &err) != COLLNET_OK) {
+		fixture_report(&w->fixture, "cannot begin: %s", err.text);
+	} else {
+		run(w);
+	}
+	cn_sim_free(w->fixture.sim);
+	ok = w->fixture.findings == 0;
+	if (!ok) {
+		printf("seed %llu (%s) failed: %s\n  again: %s --seed %llu --verbose\n",
+		       (unsigned long long)seed, profile_name(s.profile), w->fixture.finding,
+		       program, (unsigned long long)seed);
+		fflush(stdout);
+	}
+	free(w->fixture.frozen);
+	free(w->fixture.crashed);
+	scenario_free(&s);
+	free(w);
+	return ok;
+}
+
+/* Seeds that failed once: without arguments they run behind the others. */
+static const uint64_t findings[] = {
+	1355, /* a rank waited for what another one on its node had combined */
+	1802,
+	4140,
+};
+
+int main(int argc, char **argv)
+{
+	uint64_t first = 1, seeds = SEEDS, failed = 0;
+	bool verbose = false;
+
+	for (int i = 1; i < argc; i++) {
+		const bool one = strcmp(argv[i], "--seed") == 0;
+		uint64_t *into = one || strcmp(argv[i], "--first") == 0 ? &first
+				 : strcmp(argv[i], "--seeds") == 0	? &seeds
+									: NULL;
+
+		if (strcmp(argv[i], "--verbose") == 0) {
+			verbose = true;
+		} else if (into == NULL || i + 1 == argc ||
+			   !cn_parse_uint(argv[++i], 0, UINT64_MAX, into)) {
+			fprintf(stderr,
+				"usage: %s [--seeds N] [--first N] [--seed N] [--verbose]\n",
+				argv[0]);
+			return 2;
+		}
+		seeds = one ? 1 : seeds;
+	}
+	for (uint64_t seed = first; seed < first + seeds; seed++) {
+		failed += !run_seed(argv[0], seed, verbose);
+	}
+	for (size_t i = 0; argc == 1 && i < sizeof(findings) / sizeof(findings[0]); i++) {
+		failed += !run_seed(argv[0], findings[i], verbose);
+	}
+	printf("%llu scripts from seed %llu; %llu failed\n", (unsigned long long)seeds,
+	       (unsigned long long)first, (unsigned long long)failed);
+	return failed > 0;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Processes that follow a script of several teams in a simulated cluster: see teams.c.
+ *
+ *   teams_call.c      their calls, and what is checked at the end of each
+ *   teams_process.c   their steps, tasks that calls wait for, and faults
+ *   teams.c           a run
+ */
+#ifndef TESTS_TEAMS_H
+#define TESTS_TEAMS_H
+
+#include "fixture.h"
+#include "script.h"
+
+#define TEAMS_HOSTS    12u
+#define FIRST_ENDPOINT 100u /* that of rank 0 */
+
+struct world;
+struct process;
+
+/* A call's buffers; those of a persistent operation serve all its calls. */
+struct work {
+	struct buffers buffers;
+	struct cn_reducer reducer;
+	struct cn_combine piece; /* to be combined later */
+	struct process *process;
+	struct cn_coll_args args;
+};
+
+struct team_call {
+	struct cn_done done;
+	struct process *process;
+	const struct step *step;
+	uint32_t number; /* of the step */
+	uint32_t team;	 /* which fails with it */
+	bool posted;
+	uint32_t completions;
+	int status;
+	cn_time deadline;
+	struct work own, *work; /* the handle's, or its own; NULL: none */
+	uint8_t *message;
+	struct cn_received received;
+};
+
+struct handle {
+	struct cn_prepared *prepared; /* NULL: not there, or gone */
+	struct work work;
+	bool busy;
+};
+
+/* A rank of team 0, with its endpoint. */
+struct process {
+	struct world *world;
+	uint32_t rank, host;
+	struct cn_endpoint *endpoint;
+	struct cn_member *members[SCRIPT_TEAMS]; /* NULL: it is not in it, or left */
+	bool failed[SCRIPT_TEAMS];		 /* it is about to leave */
+	struct handle handles[SCRIPT_HANDLES];
+	uint32_t next, stop; /* step; the first one that it does not make */
+	uint32_t outstanding, heard[SCRIPT_RANKS];
+	bool gone, scheduled;
+	struct team_call *blocked; /* nothing is called before this one has ended */
+	bool waits;		   /* it waits for a task */
+};
+
+struct world {
+	struct fixture fixture; /* of which ranks, operations and calls are not used */
+	const struct scenario *s;
+	struct script script;
+	struct process processes[SCRIPT_RANKS];
+	struct team_call *calls;	    /* [nsteps * ranks] */
+	struct cn_task *tasks[TEAMS_HOSTS]; /* being run */
+	uint32_t round;			    /* of scripts */
+	uint32_t depth;
+	bool must_succeed, over;
+};
+
+static inline cn_time teams_now(const struct world *w)
+{
+	return cn_sim_now(w->fixture.sim);
+}
+
+/* ---- teams_call.c --------------------------------------------------------------------- */
+
+/* what: NULL: nothing is wrong. */
+void teams_report(struct team_call *c, const char *what);
+/* Once, before the call is made; false: no memory. */
+bool teams_begin_call(struct team_call *c);
+/* It may wait for a task: then it is made again. */
+void teams_make_call(struct team_call *c);
+/* The team that a step is of, or makes. */
+uint32_t teams_team_of(const struct process *p, const struct step *x);
+bool teams_takes_part(const struct process *p, const struct step *x);
+
+/* ---- teams_process.c ------------------------------------------------------------------ */
+
+/* After a call of the host's engine. */
+void teams_kick(struct process *p);
+/* The process leaves teams that failed, and goes on with its steps. */
+void teams_advance_later(struct process *p);
+/* It leaves all its teams. */
+void teams_end_process(struct process *p, bool dead);
+/* Whether a call on this host waits for a task. */
+bool teams_somebody_waits(const struct world *w, uint32_t host);
+/* The next task of a host, if none is being run. */
+void teams_give_task(struct world *w, uint32_t host);
+/* Those of the scenario; the time of the last one. events: [2 FAULTS_MAX], valid until then. */
+cn_time teams_schedule_faults(struct world *w, struct fault_event *events);
+
+#endif

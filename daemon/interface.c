@@ -341,11 +341,7 @@ static int grow(struct cn_daemon *d, uint32_t mtu, struct cn_err *err)
 	struct cn_iface *f = &d->iface;
 
 	f->look_at = CN_NEVER;
-	if (mtu <= d->runtime.link->mtu) {
-		return COLLNET_OK;
-	}
-	if (d->nclients > 0) {
-		f->look_at = d->now + LOOK_AGAIN;
+	if (mtu <= d->runtime.link->mtu || d->nclients > 0) {
 		return COLLNET_OK;
 	}
 	detach(d, CN_BYE_MTU);
@@ -412,6 +408,9 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 							       : grow(d, mtu, err);
 	if (rc == COLLNET_OK && !f->down) {
 		look_at_carrier(d, now.running);
+		if (mtu > d->runtime.link->mtu) {
+			f->look_at = d->now + LOOK_AGAIN; /* it was raised while the link waited */
+		}
 	}
 	return rc;
 }

@@ -119,6 +119,35 @@ static void lost__to_an_mtu_that_came_while_it_was_down(void **state)
 	assert_lost("interface eth0 went down on node h1");
 }
 
+/* What clients had is lost when the link is replaced, at the look after the interface is up again:
+ * a notification need not follow. */
+static void lost__to_an_mtu_that_was_raised_while_it_was_down(void **state)
+{
+	(void)state;
+	now.up = false;
+	look();
+	now.mtu = 9000;
+	now.up = true;
+	look();
+	assert_false(d->iface.down);
+	assert_non_null(d->runtime.engine);
+	assert_int_not_equal(d->iface.look_at, CN_NEVER);
+	look();
+	assert_null(d->runtime.engine);
+}
+
+static void lost__to_an_mtu_that_was_lowered_and_raised(void **state)
+{
+	(void)state;
+	now.mtu = 700;
+	look();
+	now.mtu = 9000;
+	look();
+	assert_int_not_equal(d->iface.look_at, CN_NEVER);
+	look();
+	assert_null(d->runtime.engine);
+}
+
 static void lost__to_a_removal(void **state)
 {
 	(void)state;
@@ -134,6 +163,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(lost__to_an_mtu, setup, teardown),
 		cmocka_unit_test_setup_teardown(lost__to_an_mtu_that_came_while_it_was_down, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(lost__to_an_mtu_that_was_raised_while_it_was_down,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(lost__to_an_mtu_that_was_lowered_and_raised, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(lost__to_a_removal, setup, teardown),
 	};

@@ -152,7 +152,10 @@ int cn_link_refused(const char *interface, const char *what, int e, struct cn_er
 			"(setcap cap_net_raw+ep); without it, programs use collnetd",
 			interface);
 	}
-	return cn_fail(err, e == ENODEV || e == ENXIO ? COLLNET_EIFACE : COLLNET_ESYSTEM,
+	/* The interface, or with link udp its address, went away since it was chosen. */
+	return cn_fail(err,
+		       e == ENODEV || e == ENXIO || e == EADDRNOTAVAIL ? COLLNET_EIFACE
+								       : COLLNET_ESYSTEM,
 		       "interface %s: %s: %s", interface, what, cn_strerror(e));
 }
 

@@ -214,8 +214,7 @@ static int set_options(struct udp_link *u, const struct cn_link_config *c,
 		group.imr_multiaddr = u->peers.list[0].sin_addr;
 		if (setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &group, sizeof(group)) < 0 ||
 		    setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof(group)) < 0) {
-			return cn_fail(err, COLLNET_ESYSTEM, "interface %s: multicast group: %s",
-				       u->link.interface, cn_strerror(errno));
+			return cn_link_refused(u->link.interface, "multicast group", errno, err);
 		}
 	}
 	return COLLNET_OK;

@@ -440,6 +440,33 @@ static void udp_link__refuses(void **state)
 	assert_null(l);
 }
 
+/* Between the choice of the interface and the link's first look at it. */
+static int replace_interface(void *arg)
+{
+	(void)arg;
+	assert_true(run_command("ip link del dummy7 && ip link add dummy7 type veth peer name "
+				"dummy6 && ip addr add 10.7.0.1/24 dev dummy7"));
+	return socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+/* A daemon waits for its interface after this error, and ends after others. */
+static void udp_link__opens_while_its_interface_is_replaced(void **state)
+{
+	struct cn_link_config c = { .kind = "udp",
+				    .interface = "dummy7",
+				    .ethertype = PORT_A + 3,
+				    .open_socket = replace_interface };
+	struct cn_link *l = NULL;
+	struct cn_err err;
+
+	(void)state;
+	assert_true(run_command("ip link add dummy7 type veth peer name dummy6 && "
+				"ip addr add 10.7.0.1/24 dev dummy7 && ip link set dummy7 up"));
+	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EIFACE);
+	assert_non_null(strstr(err.text, "interface dummy7: multicast group"));
+	assert_null(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -459,6 +486,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(udp_link__other_port_in_a_group, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__strangers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__refuses, set_up, tear_down),
+		cmocka_unit_test(udp_link__opens_while_its_interface_is_replaced),
 	};
 	const char *why = enter_namespace();
 	static const char text[] = "127.0.0.9:40000\n127.0.0.1:40001\n127.0.0.1:40000\n";

@@ -125,21 +125,49 @@ static void pause_for(long ns)
 	nanosleep(&ts, NULL);
 }
 
+/* From the address that is in the frame, as the link sends (link/udp_send.c): the route may have
+ * another one, and a goodbye counts only if it comes from the node's own. */
+static bool send_datagram(int fd, uint8_t *frame, size_t len)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(struct in_pktinfo))];
+	} control = { .space = { 0 } };
+	struct sockaddr_in to, self;
+	struct iovec iov = { .iov_base = frame + CN_ETH_HEADER, .iov_len = len - CN_ETH_HEADER };
+	struct msghdr m = {
+		.msg_name = &to,
+		.msg_namelen = sizeof(to),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.space),
+	};
+	struct in_pktinfo from = { 0 };
+
+	if (!cn_udp_address_get(frame, &to) || !cn_udp_address_get(frame + 6, &self)) {
+		return false;
+	}
+	from.ipi_spec_dst = self.sin_addr;
+	control.align.cmsg_level = IPPROTO_IP;
+	control.align.cmsg_type = IP_PKTINFO;
+	control.align.cmsg_len = CMSG_LEN(sizeof(from));
+	memcpy(CMSG_DATA(&control.align), &from, sizeof(from));
+	return sendmsg(fd, &m, MSG_DONTWAIT) >= 0 || errno == EAGAIN; /* a pause helps */
+}
+
 static bool send_goodbye(const struct goodbye_socket *s, const struct cn_goodbye_list *w,
 			 uint32_t i)
 {
 	uint8_t frame[CN_FRAME_HEAD > CN_ETH_MIN ? CN_FRAME_HEAD : CN_ETH_MIN] = { 0 };
 	uint8_t out[sizeof(frame) + CN_TCP_HEADER] = { 0 };
-	struct sockaddr_in to;
 	size_t len = cn_goodbye_list_frame(w, i, frame);
 
 	if (len == 0) {
 		return false;
 	}
 	if (s->udp) {
-		return cn_udp_address_get(frame, &to) &&
-		       sendto(s->fd, frame + CN_ETH_HEADER, len - CN_ETH_HEADER, MSG_DONTWAIT,
-			      (const struct sockaddr *)&to, sizeof(to)) >= 0;
+		return send_datagram(s->fd, frame, len);
 	}
 	len = cn_encapsulate(out, cn_goodbye_list_encapsulation(w), frame, len, w->ethertype);
 	len = len < CN_ETH_MIN ? CN_ETH_MIN : len;

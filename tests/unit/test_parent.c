@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* daemon/parent.c: the worker's requests, of a parent that is this test. */
+/* daemon/parent.c: the worker's requests, of a parent that is this test; a parent's goodbyes. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +11,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <arpa/inet.h>
 #include <cmocka.h>
+#include <poll.h>
+#include <signal.h>
 
 #include "daemon/daemon.h"
+#include "link/udp_address.h"
+
+#define PORT 0x9d17
 
 /* A response repeats its request, which says nothing of an error. */
 struct heard {
@@ -115,10 +121,74 @@ static void socket__a_late_response_is_dropped(void **state)
 	}
 }
 
+static struct sockaddr_in address(const char *text, uint16_t port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
+
+	assert_int_equal(inet_pton(AF_INET, text, &a.sin_addr), 1);
+	return a;
+}
+
+/* A daemon with link udp whose worker dies; its address is not that of the route. */
+static void die_at(const struct sockaddr_in *self, const struct sockaddr_in *peer)
+{
+	const struct cn_identity id = { .keep = true };
+	const struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = self->sin_port };
+	struct cn_parent p = { .fd = -1, .udp = true };
+	struct cn_node_config c;
+	uint8_t to[6];
+	int status = 1, fd;
+
+	if (cn_parent_split(&id, -1, &p, &status, NULL) != COLLNET_OK) {
+		_exit(status);
+	}
+	fd = cn_parent_socket(&p);
+	cn_node_config_init(&c);
+	c.epoch = 7;
+	c.name[0] = 'n';
+	cn_udp_address_put(c.mac, self);
+	cn_udp_address_put(to, peer);
+	cn_goodbye_list_init(p.goodbyes, &c);
+	cn_goodbye_list_set(p.goodbyes, 0, to, 1, 2);
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)&any, sizeof(any)) == 0) {
+		raise(SIGKILL);
+	}
+	_exit(0);
+}
+
+static void goodbye__comes_from_the_address_of_the_node(void **state)
+{
+	const struct sockaddr_in self = address("127.0.0.2", PORT),
+				 peer = address("127.0.0.3", PORT + 1);
+	struct sockaddr_in from;
+	socklen_t size = sizeof(from);
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	char text[INET_ADDRSTRLEN];
+	uint8_t bytes[256];
+	int status;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(bind(fd, (const struct sockaddr *)&peer, sizeof(peer)), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		die_at(&self, &peer);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(poll(&wait, 1, 0), 1);
+	assert_true(recvfrom(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&from, &size) > 0);
+	assert_string_equal(inet_ntop(AF_INET, &from.sin_addr, text, sizeof(text)), "127.0.0.2");
+	assert_int_equal(ntohs(from.sin_port), PORT);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(socket__a_late_response_is_dropped),
+		cmocka_unit_test(goodbye__comes_from_the_address_of_the_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

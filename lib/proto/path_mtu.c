@@ -125,6 +125,7 @@ static void begin(struct cn_peer *p, uint32_t size, bool by_data)
 	p->path.strikes = 0;
 	p->path.size = size;
 	p->path.by_data = by_data;
+	p->path.wanted = false;
 	p->path.again = false;
 	if (n->paths.wait == 0) {
 		n->paths.wait = wait_least(n);
@@ -149,14 +150,22 @@ void cn_path_reset(struct cn_peer *p)
 void cn_peer_validate(struct cn_node *n, cn_time now, struct cn_peer *p)
 {
 	n->now = now;
-	if (p->state == CN_PEER_UP && !is_pending(&p->path) && p->path.state != CN_PATH_VALID) {
+	if (p->state != CN_PEER_UP || cn_peer_path(p) == CN_PATH_VALID) {
+		return;
+	}
+	if (is_pending(&p->path)) {
+		p->path.wanted = p->path.by_data;
+	} else {
 		begin(p, n->config.mtu, false);
 	}
 }
 
+/* What is known of frames of the MTU: a probe by data may be shorter. */
 enum cn_path_state cn_peer_path(const struct cn_peer *p)
 {
-	return p->path.state;
+	const struct cn_path *h = &p->path;
+
+	return is_pending(h) && h->by_data ? h->before : h->state;
 }
 
 void cn_path_suspect(struct cn_peer *p, uint32_t bytes)
@@ -171,16 +180,23 @@ static void end(struct cn_peer *p, bool valid)
 	struct cn_node *n = p->node;
 	struct cn_path *h = &p->path;
 	const struct cn_rtx_queue *q = &p->tx.queue;
+	const bool by_data = h->by_data;
 
 	withdraw(p);
-	h->state = !valid ? CN_PATH_FAILED : h->by_data ? h->before : CN_PATH_VALID;
+	h->state = !valid ? CN_PATH_FAILED : by_data ? h->before : CN_PATH_VALID;
 	p->tx.una_resends = 0;
 	cn_peer_expect(n, n->now, p, -1);
+	if (valid && by_data && h->wanted) {
+		begin(p, n->config.mtu, false);
+	}
 	next(n);
+	if (valid && by_data) {
+		return; /* it says nothing about the MTU */
+	}
 	if (n->ops->path != NULL) {
 		n->ops->path(n->ctx, n->now, p, valid ? 0 : h->size);
 	}
-	if (!valid && h->by_data && p->state == CN_PEER_UP && q->una != q->end &&
+	if (!valid && by_data && p->state == CN_PEER_UP && q->una != q->end &&
 	    n->header + (uint32_t)cn_rtx_at(q, q->una)->len >= h->size) {
 		cn_peer_down(p, CN_PEER_PATH);
 	}

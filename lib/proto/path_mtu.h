@@ -10,6 +10,7 @@ struct cn_path {
 	enum cn_path_state state;
 	enum cn_path_state before; /* by_data: the state before */
 	bool by_data;  /* a reliable frame did not get through; else cn_peer_validate() */
+	bool wanted;   /* by_data: cn_peer_validate() was called meanwhile */
 	uint32_t size; /* of padded probes, bytes after the Ethernet header */
 	bool padded_due, short_due; /* probes to be sent: padded, and behind it one that is not */
 	bool again;		    /* the next try is not the first */

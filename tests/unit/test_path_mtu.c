@@ -199,6 +199,35 @@ static void path__narrows_under_requests(void **state)
 	pair_free(p);
 }
 
+/* A shorter frame is suspected and gets through while the MTU is to be validated: that is found out
+ * behind it. */
+static void path__a_shorter_frame_says_nothing_of_the_mtu(void **state)
+{
+	struct pair *p = up(2, SEED);
+
+	(void)state;
+	p->filter = narrow;
+	cn_path_suspect(pair_peer(p, 0, 1), SHORT - 100);
+	assert_int_equal(cn_peer_path(pair_peer(p, 0, 1)), CN_PATH_UNKNOWN);
+	validate(p, 0, 1);
+	pair_run(p, 1000 * CN_MS);
+	assert_string_equal(p->log, "a: path b drops 1500\n");
+	assert_int_equal(cn_peer_path(pair_peer(p, 0, 1)), CN_PATH_FAILED);
+	/* What is valid stays so while a frame is suspected. */
+	p->filter = NULL;
+	validate(p, 0, 1);
+	pair_run(p, 100 * CN_MS);
+	pair_log_clear(p);
+	cn_path_suspect(pair_peer(p, 0, 1), SHORT - 100);
+	assert_int_equal(cn_peer_path(pair_peer(p, 0, 1)), CN_PATH_VALID);
+	pair_poke(p);
+	pair_run(p, 100 * CN_MS);
+	assert_int_equal(cn_peer_path(pair_peer(p, 0, 1)), CN_PATH_VALID);
+	assert_string_equal(p->log, ""); /* of a path that was to be validated alone */
+	assert_int_equal(pair_peer(p, 0, 1)->live.expecting, 0);
+	pair_free(p);
+}
+
 /*
  * A peer that receives nothing, and whose ACK requests arrive: it is silent, and its path not
  * narrow.
@@ -228,6 +257,7 @@ int main(void)
 		cmocka_unit_test(path__slots),
 		cmocka_unit_test(path__peer_goes),
 		cmocka_unit_test(path__narrows_under_requests),
+		cmocka_unit_test(path__a_shorter_frame_says_nothing_of_the_mtu),
 		cmocka_unit_test(path__deaf_peer_is_silent),
 	};
 

@@ -19,6 +19,7 @@ const char *cn_peer_loss_text(enum cn_peer_loss why)
 		[CN_PEER_PROCESS] = "ended its process",
 		[CN_PEER_ADDRESS] = "changed the address of its interface",
 		[CN_PEER_MTU] = "changed the MTU of its interface",
+		[CN_PEER_ACKS] = "lacks frames that it had acknowledged (a frame was damaged)",
 	};
 
 	return text[why];

@@ -52,6 +52,27 @@ static bool in_window(const struct cn_peer *p, const struct cn_wire *w)
 }
 
 /*
+ * Late frames acknowledge less than una, but not all frames for so long: a damaged frame, with a
+ * right checksum or none, had acknowledged more. What was lost then is not sent again, and the
+ * peer, which answers, would wait for it for ever.
+ */
+#define BEHIND 4u /* times dead_after */
+static bool lacks_acked(struct cn_peer *p, uint32_t ack)
+{
+	struct cn_sender *t = &p->tx;
+	const cn_time now = p->node->now;
+
+	if (!cn_serial_before(ack, t->queue.una)) {
+		t->behind_since = 0;
+		return false;
+	}
+	if (t->behind_since == 0) {
+		t->behind_since = now;
+	}
+	return now - t->behind_since >= BEHIND * p->node->config.dead_after;
+}
+
+/*
  * Whether a frame from p (NULL: a stranger) is one of the session. The id is that of one
  * incarnation of either end, of its cluster and of its port (cn_node_connect()).
  */
@@ -146,6 +167,10 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 	n->counters.frames_received++;
 	p->validated = true;
 	cn_liveness_note(p);
+	if (lacks_acked(p, w.ack)) {
+		cn_peer_down(p, CN_PEER_ACKS);
+		return;
+	}
 	cn_sender_ack(p, w.ack);
 	if (w.type == CN_TYPE_ACK) {
 		take_ack(p, &w, f->len);

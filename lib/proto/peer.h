@@ -23,6 +23,7 @@ enum cn_peer_loss {
 	CN_PEER_PROCESS,   /* it said goodbye: its process, which has no daemon, ends */
 	CN_PEER_ADDRESS,   /* it said goodbye: its interface has another address now */
 	CN_PEER_MTU,	   /* it said goodbye: its interface has another MTU now */
+	CN_PEER_ACKS,	   /* it lacks frames that were acknowledged: a frame was damaged */
 };
 
 /* Why a node says goodbye, as its goodbye has it. Other numbers count as the first. */

@@ -27,8 +27,9 @@ struct cn_sender {
 	bool una_answered;
 	/* The end of the frames whose acknowledgement was requested last; una at least. */
 	uint32_t asked;
-	cn_time rnr_until; /* RNR timeout: nothing is sent before; 0: the receiver is ready */
-	cn_time rnr_wait;  /* the last one; doubles */
+	cn_time rnr_until;    /* RNR timeout: nothing is sent before; 0: the receiver is ready */
+	cn_time rnr_wait;     /* the last one; doubles */
+	cn_time behind_since; /* the peer acknowledges less than una; 0: it does not */
 };
 
 /* A session begins: the first frame gets number `first`. */

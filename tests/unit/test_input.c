@@ -509,6 +509,54 @@ static void input__after_our_goodbye(void **state)
 	assert_false(cn_node_output(p->nodes[0].node, p->now, &out));
 }
 
+/* Five frames are lost and, by a damaged frame, acknowledged: the session ends, though b answers.
+ */
+static void input__acks_of_what_b_lacks(void **state)
+{
+	struct cn_peer *b = pair_peer(p, 0, 1);
+
+	(void)state;
+	pair_run(p, 100 * CN_MS);
+	pair_log_clear(p);
+	p->gaps_allowed = true;
+	cn_peer_expect(p->nodes[1].node, p->now, pair_peer(p, 1, 0), 1);
+	p->cut[0][1] = true;
+	pair_send(p, 0, 1, 5, 300);
+	pair_run(p, CN_MS);
+	from_b(CN_TYPE_ACK, 0, b->rx.expected, b->tx.queue.end, 0);
+	pair_input(p, 0, frame, frame_len);
+	assert_int_equal(p->flows[0][1].acked, 5);
+	p->cut[0][1] = false;
+	pair_run(p, 5000 * CN_MS);
+	assert_string_equal(p->log, ""); /* frames may be late */
+	pair_run(p, 2500 * CN_MS);
+	assert_non_null(strstr(p->log, "a: down b acks\n"));
+	assert_true(pair_run_up(p, 1000 * CN_MS));
+	pair_talk(p, 0, 1);
+}
+
+/* A late frame acknowledges less than others did before it. */
+static void input__late_acks(void **state)
+{
+	struct cn_peer *b = pair_peer(p, 0, 1);
+	uint32_t una;
+
+	(void)state;
+	pair_run(p, 100 * CN_MS);
+	una = b->tx.queue.una;
+	pair_talk(p, 0, 1);
+	for (int i = 0; i < 20; i++) {
+		from_b(CN_TYPE_ACK, 0, b->rx.expected, una, 0);
+		pair_input(p, 0, frame, frame_len);
+		pair_run(p, 1000 * CN_MS);
+		from_b(CN_TYPE_ACK, 0, b->rx.expected, b->tx.queue.una, 0);
+		pair_input(p, 0, frame, frame_len);
+		pair_run(p, 1000 * CN_MS);
+	}
+	assert_true(pair_is_up(p, 0, 1));
+	assert_int_equal(p->nodes[0].downs, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -524,6 +572,8 @@ int main(void)
 		TEST(input__other_session),
 		TEST(input__stale_storm),
 		TEST(input__impossible_acks),
+		TEST(input__acks_of_what_b_lacks),
+		TEST(input__late_acks),
 		TEST(input__any_sequence_number),
 		TEST(input__bad_hellos),
 		TEST(input__forged_goodbye),

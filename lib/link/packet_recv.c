@@ -85,11 +85,15 @@ void cn_packet_release(struct cn_link *l)
 	p->large_lent = p->large_lent && kept;
 }
 
-/* Whether the checksum needs no look: it was verified, or the frame never left this machine. */
+/*
+ * Whether the checksum needs no look: it was verified, or the frame never left this machine. Not by
+ * TP_STATUS_CSUM_VALID, which Linux before 6.1 also sets where the network card has only summed the
+ * frame up (CHECKSUM_COMPLETE), and nobody has compared that.
+ */
 static bool is_trusted(const struct virtio_net_hdr *vnet, uint32_t status)
 {
 	return (vnet->flags & (VIRTIO_NET_HDR_F_NEEDS_CSUM | VIRTIO_NET_HDR_F_DATA_VALID)) != 0 ||
-	       (status & (TP_STATUS_CSUM_VALID | TP_STATUS_CSUMNOTREADY)) != 0;
+	       (status & TP_STATUS_CSUMNOTREADY) != 0;
 }
 
 /* Whether the place of the super-frame that this slot announces is known. */

@@ -25,7 +25,8 @@
 #define PACKET_IGNORE_OUTGOING 23
 #endif
 
-#define BLOCK_MIN 65536
+#define BLOCK_MIN  65536
+#define LOOK_EVERY (100 * CN_MS) /* at a ring in which nothing comes */
 
 void cn_packet_gone(struct packet_link *p, int e)
 {
@@ -35,16 +36,23 @@ void cn_packet_gone(struct packet_link *p, int e)
 	}
 }
 
-static void packet_counters(struct cn_link *l, struct cn_link_counters *out)
+static void read_drops(struct packet_link *p)
 {
-	struct packet_link *p = (struct packet_link *)l;
 	struct tpacket_stats s;
 	socklen_t len = sizeof(s);
 
 	/* The kernel starts again from zero at every reading. */
-	if (getsockopt(l->recv_fd, SOL_PACKET, PACKET_STATISTICS, &s, &len) == 0) {
+	if (getsockopt(p->link.recv_fd, SOL_PACKET, PACKET_STATISTICS, &s, &len) == 0) {
+		p->kernel_drops += s.tp_drops;
 		p->counters.ring_drops += s.tp_drops;
 	}
+}
+
+static void packet_counters(struct cn_link *l, struct cn_link_counters *out)
+{
+	struct packet_link *p = (struct packet_link *)l;
+
+	read_drops(p);
 	*out = p->counters;
 }
 
@@ -122,6 +130,51 @@ static int map_ring(struct packet_link *p, uint32_t frames, struct cn_err *err)
 		return cn_link_refused(p->link.interface, "receive ring", errno, err);
 	}
 	return 0;
+}
+
+static void reopen_ring(struct packet_link *p)
+{
+	const struct tpacket_req none = { 0 };
+	struct cn_err err;
+
+	if (p->ring != NULL) {
+		munmap(p->ring, p->ring_bytes);
+	}
+	p->ring = NULL;
+	p->head = p->tail = (struct packet_cursor){ 0, 0 };
+	if (setsockopt(p->link.recv_fd, SOL_PACKET, PACKET_RX_RING, &none, sizeof(none)) < 0) {
+		cn_link_refused(p->link.interface, "receive ring", errno, &err);
+	} else if (map_ring(p, p->slots, &err) == 0) {
+		cn_log(p->reopened ? COLLNET_LOG_DEBUG : COLLNET_LOG_WARNING,
+		       "interface %s: the kernel stopped receiving at a frame that it cannot "
+		       "describe, and goes on now: with Linux before 6.2, use ethtool -K %s "
+		       "rx-udp-gro-forwarding off",
+		       p->link.interface, p->link.interface);
+		p->reopened = true;
+		return;
+	}
+	cn_log(COLLNET_LOG_DEBUG, "%s", err.text); /* tried again */
+}
+
+/*
+ * A frame whose segmentation struct virtio_net_hdr has no word for is dropped, and with it all that
+ * follow: the kernel keeps the slot that it had taken for it (tpacket_rcv(), rx_owner_map). Before
+ * Linux 6.2 these are merged frames of the encapsulation udp, since then UDP fragmentation offload,
+ * which a virtual machine behind a bridge can send. Drops tell it, if nothing comes meanwhile.
+ */
+void cn_packet_look_at_ring(struct packet_link *p)
+{
+	const cn_time now = cn_now();
+
+	if (p->borrowed > 0 || !p->vnet || now < p->ring_look_at) {
+		return;
+	}
+	p->ring_look_at = now + LOOK_EVERY;
+	read_drops(p);
+	if (p->ring == NULL || p->kernel_drops > p->silent_drops) {
+		reopen_ring(p);
+	}
+	p->silent_drops = p->kernel_drops;
 }
 
 /*
@@ -229,6 +282,7 @@ int cn_link_open_packet(const struct cn_link_config *config, const struct cn_int
 	p->encapsulation = config->encapsulation;
 	p->head_bytes = (uint32_t)cn_head_bytes(p->encapsulation);
 	p->ethertype = config->ethertype;
+	p->silent_drops = UINT64_MAX;
 	r = open_sockets(p, config, i, err);
 	if (r < 0) {
 		packet_close(&p->link);

@@ -53,8 +53,13 @@ struct packet_link {
 	struct packet_cursor head, tail;
 	uint32_t borrowed;
 	uint32_t empty_looks;
-	uint8_t *large;	 /* a frame that did not fit its slot; NULL: there are none */
-	bool large_lent; /* frames in it are with the caller */
+	uint64_t kernel_drops; /* as the kernel counts them */
+	uint32_t silent_sends; /* calls since a frame came */
+	uint64_t silent_drops; /* kernel_drops when that was looked at since; UINT64_MAX: never */
+	cn_time ring_look_at;  /* not before */
+	bool reopened;	       /* the log has a line about it */
+	uint8_t *large;	       /* a frame that did not fit its slot; NULL: there are none */
+	bool large_lent;       /* frames in it are with the caller */
 	struct iovec parts[2 * CN_SUPER_FRAME_MAX + 2];
 	uint8_t heads[CN_SUPER_FRAME_MAX * PACKET_HEADER_MAX];
 	struct cn_super_frame rest; /* received, and not yet handed out */
@@ -73,6 +78,8 @@ struct packet_link {
 };
 
 void cn_packet_gone(struct packet_link *p, int e);
+/* The link sends, and nothing comes: whether the kernel has stopped to fill the ring. */
+void cn_packet_look_at_ring(struct packet_link *p);
 size_t cn_packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max);
 void cn_packet_release(struct cn_link *l);
 int cn_packet_send(struct cn_link *l, const struct cn_frame *frames, size_t n);

@@ -259,7 +259,8 @@ size_t cn_packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 	size_t n = cn_super_frame_take(&p->rest, out, max);
 
 	/* Frames that are dropped come to an end, too. */
-	for (uint32_t looks = 0; n < max && p->borrowed < p->slots && looks < p->slots; looks++) {
+	for (uint32_t looks = 0;
+	     p->ring != NULL && n < max && p->borrowed < p->slots && looks < p->slots; looks++) {
 		const struct tpacket2_hdr *h = slot_at(p, &p->head);
 		uint32_t status = __atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE);
 
@@ -276,7 +277,10 @@ size_t cn_packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 			cn_packet_release(l);
 		}
 	}
-	if (n == 0 && ++p->empty_looks >= ERROR_EVERY) {
+	if (n > 0) {
+		p->silent_sends = 0;
+		p->silent_drops = UINT64_MAX;
+	} else if (++p->empty_looks >= ERROR_EVERY) {
 		fetch_error(p);
 	}
 	return n;

@@ -21,6 +21,7 @@
 #include "link/packet_impl.h"
 
 #define SEND_TOGETHER	512
+#define SILENT_SENDS	4 /* calls without a frame that came between looks at the ring */
 #define GROW_AFTER	(100 * CN_MS)
 #define SEND_BUFFER_MIN 2304 /* the kernel goes no lower, in the unit of SO_SNDBUF */
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
@@ -285,6 +286,9 @@ int cn_packet_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
 	struct packet_link *p = (struct packet_link *)l;
 	size_t done = 0;
 
+	if (++p->silent_sends % SILENT_SENDS == 0) {
+		cn_packet_look_at_ring(p);
+	}
 	if (p->send_buffer < p->full_send_buffer) {
 		grow_send_buffer(p);
 	}

@@ -8,9 +8,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <fcntl.h>
 #include <linux/if_packet.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -325,6 +330,83 @@ static void offload__super_frames_without_room(void **state)
 	((struct packet_link *)link_b)->encapsulation = link_encapsulation;
 }
 
+/* An interface t0 whose cable is a descriptor; -1: the system has none for us. */
+static int open_tap(void)
+{
+	struct ifreq r = { .ifr_name = "t0", .ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR };
+	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0 && (ioctl(fd, TUNSETIFF, &r) != 0 || !run_command("ip link set t0 up"))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* A frame of so many bytes comes by the cable, or one as with UDP fragmentation offload. */
+static void put_on_cable(int tap, const struct cn_link *l, size_t bytes, uint8_t gso)
+{
+	static uint8_t out[sizeof(struct virtio_net_hdr) + CN_HEAD_MAX + 4000];
+	const struct virtio_net_hdr vnet = {
+		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		.hdr_len = (uint16_t)cn_head_bytes(link_encapsulation),
+		.csum_start = CN_CHECKSUM_START,
+		.csum_offset = (uint16_t)cn_checksum_offset(link_encapsulation),
+		.gso_type = gso,
+		.gso_size = gso != 0 ? 1000 : 0,
+	};
+	uint8_t addresses[12] = { 0 };
+	const struct cn_headers h = {
+		.encapsulation = link_encapsulation,
+		.addresses = addresses,
+		.port = ETHERTYPE,
+		.bytes = bytes,
+	};
+	const size_t len = sizeof(vnet) + cn_head_bytes(link_encapsulation) + bytes;
+
+	memcpy(addresses, l->mac, 6);
+	addresses[6] = 2;
+	memcpy(out, &vnet, sizeof(vnet));
+	cn_headers_put(out + sizeof(vnet), &h);
+	assert_int_equal(write(tap, out, len), len);
+}
+
+/* Linux drops it, and keeps its slot of the ring: all that follows would be dropped, too. */
+static void offload__a_frame_that_the_kernel_cannot_describe(void **state)
+{
+	const enum cn_encapsulation e = link_encapsulation;
+	const int tap = open_tap();
+	struct cn_rx_frame f;
+	struct cn_link *l;
+	bool came = false;
+
+	(void)state;
+	if (tap < 0) {
+		print_message("no interface of the kind tap\n");
+		skip();
+	}
+	l = link_open("t0", 0);
+	put_on_cable(tap, l, 100, 0);
+	assert_true(link_next(l, &f, WAIT_MS));
+	link_encapsulation = CN_ENCAPSULATION_UDP;
+	put_on_cable(tap, l, 4000, VIRTIO_NET_HDR_GSO_UDP);
+	link_encapsulation = e;
+	for (int i = 0; i < 20 && !came; i++) {
+		cn_link_release(l);
+		link_send_from(l, l->mac, link_everyone, ETHERTYPE, 1, 100);
+		put_on_cable(tap, l, 100, 0);
+		came = link_next(l, &f, SILENCE_MS);
+	}
+	assert_true(came);
+	for (int i = 0; i < 20; i++) {
+		cn_link_release(l);
+		put_on_cable(tap, l, 100, 0);
+		assert_true(link_next(l, &f, WAIT_MS));
+	}
+	cn_link_close(l);
+	close(tap);
+}
+
 #define TEST(name)                                                                                 \
 	cmocka_unit_test_prestate_setup_teardown(name, link_set_up, link_tear_down, udp),          \
 		cmocka_unit_test_prestate_setup_teardown(name, link_set_up, link_tear_down, tcp)
@@ -343,6 +425,7 @@ int main(void)
 		TEST(offload__without_offload),
 		TEST(offload__cut_on_the_way),
 		TEST(offload__super_frames_without_room),
+		TEST(offload__a_frame_that_the_kernel_cannot_describe),
 	};
 	const char *why = enter_namespace();
 

@@ -70,7 +70,8 @@ static bool is_replaceable(const struct cn_peer *p, bool listed)
 	const struct cn_node *n = p->node;
 	const bool established = p->state != CN_PEER_DOWN && p->validated;
 
-	if (p->ready || p->live.expecting > 0 || p->tx.queue.una != p->tx.queue.end) {
+	/* Something waits for the node, on whatever port. */
+	if (p->ready || p->live.waiting > 0 || p->tx.queue.una != p->tx.queue.end) {
 		return false;
 	}
 	return p->live.last_rx + (established ? gone_after(n) : n->config.dead_after) < n->now ||

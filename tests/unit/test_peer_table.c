@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "pair.h"
+#include "proto/connect.h"
 
 #define SEED 4242u
 
@@ -214,6 +215,45 @@ static void peer__listed_ones_keep_their_places(void **state)
 	pair_free(p);
 }
 
+static void nothing(void *ctx, cn_time now, struct cn_peer *peer)
+{
+	(void)ctx;
+	(void)now;
+	(void)peer;
+}
+
+/* A team's transport has a port of its own: what it waits for is not to be seen in the session of
+ * the node's. */
+static void peer__a_node_that_a_team_waits_for_keeps_its_place(void **state)
+{
+	const struct cn_node_ops ops = { .peer_up = nothing };
+	struct pair *p = pair_new(2, SEED, one_peer);
+	struct cn_node_config config = p->nodes[0].config;
+	const struct cn_port to = { .port = 7, .id = 8 };
+	struct cn_node *team;
+	struct cn_peer *node, *peer;
+
+	(void)state;
+	pair_stop(p, 1);
+	fill_table(p);
+	node = p->nodes[0].node->peers[0];
+	config.port = 5;
+	assert_int_equal(cn_node_new(&config, &ops, NULL, &team, NULL), COLLNET_OK);
+	peer = cn_node_connect(team, p->now, node, 6, &to);
+	assert_non_null(peer);
+	cn_peer_expect(team, p->now, peer, 1);
+	p->listed = true; /* b is, and what was invented is not */
+	pair_start(p, 1);
+	run_with_answers(p, 5000 * CN_MS);
+	assert_false(pair_is_up(p, 0, 1));
+	assert_true(cn_peer_alive(node));
+	cn_peer_expect(team, p->now, peer, -1);
+	run_with_answers(p, 5000 * CN_MS);
+	assert_true(pair_is_up(p, 0, 1));
+	cn_node_free(team);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +263,7 @@ int main(void)
 		cmocka_unit_test(peer__places_of_many_that_are_gone),
 		cmocka_unit_test(peer__listed_ones_come_first),
 		cmocka_unit_test(peer__listed_ones_keep_their_places),
+		cmocka_unit_test(peer__a_node_that_a_team_waits_for_keeps_its_place),
 	};
 
 	print_message("seed %u\n", SEED);

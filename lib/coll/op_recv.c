@@ -32,8 +32,8 @@ static void mismatch(struct cn_team *t, const struct cn_op *op, uint32_t k, cons
 		     t->nodes[k].name, t->engine->config.node.name, op->seq + 1,
 		     cn_op_called(&op->args), of, t->engine->config.node.name, what,
 		     blocks ? "the two ranks of a block must pass the same size for it"
-			    : "every rank must call the same operation with the same sizes, types "
-			      "and options");
+			    : "every rank must call the same operation with the same sizes, root, "
+			      "types and options");
 }
 
 /* Whether `len` bytes, the last ones of the stream or not, are the next frame of it by this
@@ -84,7 +84,7 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 	uint32_t part;
 
 	if (cn_stream_signature(stream) != cn_op_signature(op)) {
-		mismatch(t, op, k, "another operation, type or algorithm");
+		mismatch(t, op, k, "another operation, root, type or algorithm");
 		return;
 	}
 	if (s->recv == CN_NONE) {

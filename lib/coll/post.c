@@ -98,6 +98,56 @@ static int begin(struct cn_team *t, uint32_t seq, const struct call *c, struct c
 	return COLLNET_OK;
 }
 
+/* What two calls that do not match differ in. */
+static const char *difference(const struct cn_plan *a, const struct cn_plan *b)
+{
+	if (a->op != b->op || a->making != b->making) {
+		return "another operation";
+	}
+	if (a->bytes != b->bytes) {
+		return "other sizes";
+	}
+	if (a->root != b->root) {
+		return "another root";
+	}
+	if (a->element != b->element || a->function != b->function || a->ordered != b->ordered ||
+	    a->user_defined != b->user_defined) {
+		return "another type or reduction";
+	}
+	return "another algorithm";
+}
+
+/* " of N bytes"; nothing for a vector operation. */
+static const char *size_of(const struct cn_coll_args *a, char *to, size_t room)
+{
+	*to = '\0';
+	if (!cn_op_is_vector(a->op)) {
+		snprintf(to, room, " of %llu bytes", (unsigned long long)a->bytes);
+	}
+	return to;
+}
+
+/* A rank's call differs from that of the first rank of this node that has called. */
+static void mismatch(const struct cn_member *m, const struct cn_op *op, const struct call *c)
+{
+	struct cn_team *t = m->team;
+	char mine[40], others[40];
+	uint32_t i = 0;
+
+	while (i + 1 < cn_op_locals(t) && op->posts[i].done == NULL) {
+		i++;
+	}
+	cn_team_fail(
+		t, true, COLLNET_EMISMATCH,
+		"rank %u on node %s called %s%s as operation %u, where rank %u called %s%s: %s; "
+		"every rank must call the same operation with the same sizes, root, types and "
+		"options",
+		m->rank, t->engine->config.node.name, cn_op_called(&c->args),
+		size_of(&c->args, mine, sizeof(mine)), op->seq + 1, t->local[i]->rank,
+		cn_op_called(&op->args), size_of(&op->args, others, sizeof(others)),
+		difference(&c->plan, &op->plan));
+}
+
 /*
  * A vector operation is planned when all ranks of this node have called: each knows its own blocks
  * only.
@@ -131,12 +181,7 @@ static int post(struct cn_member *m, cn_time now, const struct call *c, struct c
 		}
 		op = t->ops[m->posted % CN_OPS];
 	} else if (memcmp(&op->plan, &c->plan, sizeof(c->plan)) != 0) {
-		cn_team_fail(t, true, COLLNET_EMISMATCH,
-			     "rank %u on node %s called %s of %llu bytes where another rank of the "
-			     "node called %s of %llu bytes, or with other options",
-			     m->rank, t->engine->config.node.name, cn_op_called(a),
-			     (unsigned long long)a->bytes, cn_op_called(&op->args),
-			     (unsigned long long)op->args.bytes);
+		mismatch(m, op, c);
 		return cn_fail(err, t->status, "%s", t->text);
 	}
 	at = &op->posts[local_index(m)];

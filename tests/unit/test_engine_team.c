@@ -150,22 +150,41 @@ static void engine__mismatches(void **state)
 	}
 }
 
-/* Two ranks of one node do not agree: known without a frame. */
+/* Two ranks of one node do not agree: known without a frame. The message says who and in what. */
 static void engine__mismatch_on_one_node(void **state)
 {
-	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
-	struct cn_coll_args a = engine_alltoall(100), b = engine_alltoall(99);
-	struct cn_err err = { 0 };
+	const struct cn_coll_args call = engine_alltoall(100),
+				  bcast = { .op = CN_OP_BCAST, .bytes = 100 };
+	struct {
+		struct cn_coll_args first, second;
+		const char *text;
+	} c[] = {
+		{ call, engine_alltoall(99),
+		  "rank 0 on node n0 called alltoall of 99 bytes as operation 1, where rank 1 called "
+		  "alltoall of 100 bytes: other sizes;" },
+		{ call, bcast,
+		  "called bcast of 100 bytes as operation 1, where rank 1 called "
+		  "alltoall of 100 bytes: another operation;" },
+		{ bcast, bcast, "another root;" },
+		{ call, call, "another algorithm;" },
+	};
 
 	(void)state;
-	engine_join_all(w, 2, false, "job");
-	assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
-	assert_int_equal(engine_post(w, 1, 0, &b, &err), COLLNET_EMISMATCH);
-	assert_true(err.text[0] != '\0');
-	assert_int_equal(w->rank[0].op[0].status, COLLNET_EMISMATCH);
-	engine_run(w, 100 * CN_MS);
-	assert_int_equal(engine_post(w, 2, 0, &a, &err), COLLNET_EMISMATCH);
-	engine_fixture_free(w);
+	c[2].second.root = 3;
+	c[3].second.algorithm = "linear";
+	for (uint32_t i = 0; i < 4; i++) {
+		struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+		struct cn_err err = { 0 };
+
+		engine_join_all(w, 2, false, "job");
+		assert_int_equal(engine_post(w, 1, 0, &c[i].first, &err), COLLNET_OK);
+		assert_int_equal(engine_post(w, 0, 0, &c[i].second, &err), COLLNET_EMISMATCH);
+		assert_non_null(strstr(err.text, c[i].text));
+		assert_int_equal(w->rank[1].op[0].status, COLLNET_EMISMATCH);
+		engine_run(w, 100 * CN_MS);
+		assert_int_equal(engine_post(w, 2, 0, &c[i].first, &err), COLLNET_EMISMATCH);
+		engine_fixture_free(w);
+	}
 }
 
 static void engine__join_mistakes(void **state)

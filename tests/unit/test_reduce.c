@@ -486,7 +486,8 @@ static void engine__different_orders_are_a_mismatch(void **state)
 		for (uint32_t r = 0; r < 4; r++) {
 			assert_int_equal(w->rank[r].op[0].status, COLLNET_EMISMATCH);
 			assert_non_null(strstr(w->rank[r].op[0].text,
-					       "another operation, type or algorithm; every rank"));
+					       "another operation, root, type or algorithm; "
+					       "every rank"));
 		}
 		engine_leave_all(w);
 		engine_fixture_free(w);

@@ -378,7 +378,9 @@ int cn_call_check_buffers(const struct cn_call *c, const void *send, const void 
 	in = recv_extent(c);
 	if ((out.end > 0 && send == NULL) || (in.end > 0 && recv == NULL)) {
 		return cn_fail(err, COLLNET_EINVAL, "%s is NULL",
-			       out.end > 0 && send == NULL ? "send" : "recv");
+			       c->op == CN_OP_BCAST	     ? "buffer"
+			       : out.end > 0 && send == NULL ? "send"
+							     : "recv");
 	}
 	if (out.end > SIZE_MAX || in.end > SIZE_MAX || (out.end > 0 && s > UINTPTR_MAX - out.end) ||
 	    (in.end > 0 && r > UINTPTR_MAX - in.end)) {

@@ -53,6 +53,23 @@ static void check_buffers__overlap(void **state)
 	assert_int_equal(check(CN_OP_SCATTER, NULL, b, 16, 0, 4, &err), COLLNET_EINVAL);
 }
 
+/* The message has the name of the argument in collnet.h. */
+static void check_buffers__null(void **state)
+{
+	static char b[64];
+	struct cn_err err;
+
+	(void)state;
+	assert_int_equal(check(CN_OP_SCATTER, NULL, b, 16, 0, 4, &err), COLLNET_EINVAL);
+	assert_string_equal(err.text, "send is NULL");
+	assert_int_equal(check(CN_OP_GATHER, b, NULL, 16, 0, 4, &err), COLLNET_EINVAL);
+	assert_string_equal(err.text, "recv is NULL");
+	for (uint32_t rank = 0; rank < 2; rank++) {
+		assert_int_equal(check(CN_OP_BCAST, NULL, NULL, 16, rank, 4, &err), COLLNET_EINVAL);
+		assert_string_equal(err.text, "buffer is NULL");
+	}
+}
+
 static void check_buffers__root(void **state)
 {
 	struct cn_call c = { .op = CN_OP_BCAST, .bytes = 16, .ranks = 4, .root = 4 };
@@ -162,6 +179,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(check_buffers__overlap),
+		cmocka_unit_test(check_buffers__null),
 		cmocka_unit_test(check_buffers__root),
 		cmocka_unit_test(check_buffers__nothing_and_too_much),
 		cmocka_unit_test(check_buffers__blocks),

@@ -350,6 +350,9 @@ static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err 
 	const cn_time until = cn_now() + RESPONSE_TIMEOUT;
 	int e;
 
+	if (*path == '\0') {
+		return cn_fail(err, COLLNET_EINVAL, "the path of the socket is empty");
+	}
 	if (strlen(path) >= sizeof(sun.sun_path)) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "the path of the socket is longer than %zu bytes: %.100s...",

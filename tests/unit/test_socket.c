@@ -432,6 +432,10 @@ static void open__refusals_and_missing_daemons(void **state)
 	assert_int_equal(collnet_open(&o, &c), COLLNET_EDAEMON);
 	assert_non_null(strstr(collnet_error(NULL), "no collnetd at /nonexistent/socket"));
 	assert_null(c);
+	o.socket = "";
+	assert_int_equal(collnet_open(&o, &c), COLLNET_EINVAL);
+	assert_string_equal(collnet_error(NULL), "the path of the socket is empty");
+	assert_null(c);
 }
 
 /* ---- a daemon that accepts nobody ------------------------------------------------------ */

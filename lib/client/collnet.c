@@ -123,8 +123,11 @@ static int settle_options(const struct collnet_options *o, struct collnet_option
 		out->mode = mode;
 	}
 	if (out->mode != COLLNET_MODE_DAEMON && out->mode != COLLNET_MODE_DIRECT) {
-		return cn_fail(err, COLLNET_EINVAL, "mode %d is none of collnet_mode",
-			       (int)out->mode);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "mode is %d: expected COLLNET_MODE_AUTO (%d), COLLNET_MODE_DAEMON "
+			       "(%d) or COLLNET_MODE_DIRECT (%d)",
+			       (int)out->mode, COLLNET_MODE_AUTO, COLLNET_MODE_DAEMON,
+			       COLLNET_MODE_DIRECT);
 	}
 	if (!cn_msg_timeout_ok(out->timeout_ms)) {
 		return cn_fail(err, COLLNET_EINVAL, "timeout_ms is %u: expected 1 to %u",

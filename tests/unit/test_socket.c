@@ -432,6 +432,11 @@ static void open__refusals_and_missing_daemons(void **state)
 	assert_int_equal(collnet_open(&o, &c), COLLNET_EDAEMON);
 	assert_non_null(strstr(collnet_error(NULL), "no collnetd at /nonexistent/socket"));
 	assert_null(c);
+	o.mode = (enum collnet_mode)9;
+	assert_int_equal(collnet_open(&o, &c), COLLNET_EINVAL);
+	assert_non_null(strstr(collnet_error(NULL), "mode is 9: expected COLLNET_MODE_AUTO (0), "
+						    "COLLNET_MODE_DAEMON (1) or "));
+	o.mode = COLLNET_MODE_DAEMON;
 	o.socket = "";
 	assert_int_equal(collnet_open(&o, &c), COLLNET_EINVAL);
 	assert_string_equal(collnet_error(NULL), "the path of the socket is empty");

@@ -249,11 +249,18 @@ int tool_parse_encapsulation(const char *text, enum cn_encapsulation *out, struc
 
 int tool_parse_rate_or_none(const char *text, uint64_t *out, struct cn_err *err)
 {
-	if (strcmp(text, "none") == 0 || strcmp(text, "0") == 0) {
+	if (strcmp(text, "none") == 0) {
 		*out = 0;
 		return COLLNET_OK;
 	}
-	return tool_parse_rate(text, out, err);
+	if (tool_parse_rate(text, out, NULL) != COLLNET_OK) {
+		return cn_fail(
+			err, COLLNET_EINVAL,
+			"'%.40s' is neither none nor a rate with a unit, from 1kbit to 100tbit: "
+			"write 20mbit or 1gbit",
+			text);
+	}
+	return COLLNET_OK;
 }
 
 /* As kbit, a fraction of up to three digits comes out whole. */

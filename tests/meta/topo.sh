@@ -296,6 +296,12 @@ window --shape 4 --buffer 0
 END
 topo 2 show x --shape 2
 has 'specify a FILE or --shape, not both' err
+# no rate is called none, as in a topology file
+topo 2 show --shape 2 --rate 0
+has "rate: '0' is neither none nor a rate with a unit" err
+topo 2 show --shape 2x2 --uplink 0
+topo 0 show --shape 2x2 --rate none --uplink none
+has '^hosts *4, at an unknown rate$'
 # a shape that is none is an option's error, in every part
 for part in show check tree window draw; do
 	topo 2 $part --shape 8y2

@@ -10,7 +10,8 @@
 
 static const char help_text[] =
 	"usage: collnet schedule OPERATION (--topology FILE | --shape SHAPE) [OPTION...]\n"
-	"       collnet schedule OPERATION --topology FILE --schedule FILE [OPTION...]\n"
+	"       collnet schedule OPERATION --schedule FILE (--topology FILE | --shape SHAPE)\n"
+	"           [OPTION...]\n"
 	"       collnet schedule --experiment NAME [--seed N] [--output DIR]\n"
 	"\n"
 	"Plans a collective operation, without using a network: which host sends what to which host,\n"

@@ -102,6 +102,7 @@ MESSAGE_MAX = 1 << 30
 OUTSTANDING_MAX = 64
 ELEMENT_MAX = 1 << 20
 TIMEOUT_NONE = 0xFFFFFFFF
+TIMEOUT_MAX = 86400  # seconds
 WINDOW_AUTO = 0
 WINDOW_OFF = 0xFFFFFFFF
 CONSTANTS = ("NAME_MAX", "RANKS_MAX", "BLOCK_MAX", "MESSAGE_MAX", "OUTSTANDING_MAX",
@@ -393,9 +394,9 @@ def milliseconds(timeout):
     value = seconds(timeout)
     if value == math.inf:
         return TIMEOUT_NONE
-    if not 0 < value < TIMEOUT_NONE / 1000:
+    if not 0 < value <= TIMEOUT_MAX:
         raise ValueError(f"timeout: {timeout!r} is not a positive number of seconds of at most "
-                         f"{TIMEOUT_NONE // 1000}; math.inf is none")
+                         f"{TIMEOUT_MAX}; math.inf is none")
     return max(1, int(value * 1000))
 
 

@@ -35,7 +35,9 @@ def waits(team):
     expect([len(team._context.requests) <= 32], [True], "requests that were dropped")
     raises(TypeError, "mode: 'direct' is not an integer", collnet.Context, mode="direct")
     raises(ValueError, "has a NUL", collnet.Context, socket="a\0b")
-    raises(ValueError, "of at most 4294967", collnet.Context, timeout=5e6)
+    for call in (collnet.Context, team.barrier, team.ibarrier):
+        raises(ValueError, "of at most 86400; ", call, timeout=86401)
+    team.barrier(timeout=86400)  # what the library allows
 
 
 def each_once(team):

@@ -49,7 +49,7 @@ static const struct counter {
 	C(version_frames, "frames of another wire version or encapsulation"),
 	C(plans, "schedules planned"),
 	C(foreign_frames, "frames of another cluster or protocol"),
-	C(stale_frames, "frames of an old epoch or an unknown node"),
+	C(stale_frames, "frames of an earlier incarnation or an unknown node"),
 	C(ring_drops, "frames dropped by the kernel: receive buffer full"),
 	C(send_full, "times that the interface's queue was full"),
 	C(send_errors, "frames refused by the interface"),

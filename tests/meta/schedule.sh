@@ -11,7 +11,7 @@ schedule() {
 schedule 0 --help
 has '^usage: collnet schedule'
 
-for emit in json text dot; do
+for emit in json text dot mpi-c; do
 	"$collnet" schedule alltoall --shape 4 --emit $emit >/dev/full 2>"$t/err"
 	has 'could not be written: No space left' err
 done

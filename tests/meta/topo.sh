@@ -322,6 +322,11 @@ has "unknown subcommand 'foo'" err
 	has 'standard output: No space' err
 	"$collnet" topo check --shape 2 --json >/dev/full 2>"$t/err" && fail "a full device"
 	has 'standard output' err
-	"$collnet" topo random --hosts 2 >/dev/full 2>"$t/err" && fail "a full device"
+	for command in "random --hosts 2" "tree --shape 2" "tree --shape 2 --json" "window --shape 2" \
+		"window --shape 2 --json"; do
+		# shellcheck disable=SC2086 # words
+		"$collnet" topo $command >/dev/full 2>"$t/err" && fail "a full device"
+		has 'standard output: No space' err
+	done
 }
 echo ok

@@ -12,6 +12,7 @@
  * has places within a block where a message begins or ends (one, but for pipelines), and a piece
  * is that share of the elements that the caller has in a block.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -420,7 +421,8 @@ int emit_mpi(const struct emit *e, const char *name, FILE *f, struct cn_err *err
 	if (rc == COLLNET_OK) {
 		put_file(&m, name, f);
 		if (fflush(f) != 0 || ferror(f)) {
-			rc = cn_fail(err, COLLNET_ESYSTEM, "the routine could not be written");
+			rc = cn_fail(err, COLLNET_ESYSTEM, "the routine could not be written: %s",
+				     strerror(errno));
 		}
 	}
 	mpi_free(&m);

@@ -3,6 +3,7 @@
  * `collnet topo random` and `tree`, which write a topology file, and `window`, which prints how
  * many frames the buffers of a topology allow in flight.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static int failed(const struct cn_err *err)
 static int finish(bool written)
 {
 	if (!written) {
-		tool_complain("standard output cannot be written");
+		tool_complain("standard output: %s", strerror(errno));
 	}
 	return written ? TOOL_OK : TOOL_FAILED;
 }

@@ -123,6 +123,12 @@ END
 topo 0 show "$t/slurm"
 has '3 switches, 6 hosts, 8 links'
 has '4 hosts n0 n1 n2 n3'
+has '^hosts *6, at an unknown rate$'
+# rates of some links only
+sed '1s/$/ LinkSpeed=1gbit/; 3s/$/ LinkSpeed=10gbit/' "$t/slurm" >"$t/some"
+topo 0 show "$t/some"
+has '^hosts *6, at 1 Gbit/s, but 2 of them at an unknown rate$'
+has '^switches *3, joined by 2 links of the tree at 10 Gbit/s$'
 topo 0 tree - <"$t/slurm"
 cp "$t/out" "$t/ours"
 has '^link n5 leaf1 rate none$' ours

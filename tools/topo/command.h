@@ -54,6 +54,7 @@ struct topo_facts {
 	uint32_t used;			  /* links that hosts send over; of these: */
 	uint32_t no_rate, no_buffer;
 	uint64_t host_rate[2], trunk_rate[2]; /* lowest and highest known; 0: none */
+	uint32_t host_no_rate, trunk_no_rate; /* links of an unknown rate */
 	uint32_t host_buffer[2], trunk_buffer[2];
 	uint32_t busiest;  /* link that most messages of an all-to-all cross; CN_TOPO_NONE: none */
 	uint32_t below;	   /* hosts on the far side of it */

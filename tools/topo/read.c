@@ -90,6 +90,7 @@ static void count_link(const struct cn_topo *t, uint32_t v, struct topo_facts *f
 
 	if (messages > 0 || !trunk) {
 		range(l->rate, trunk ? f->trunk_rate : f->host_rate);
+		*(trunk ? &f->trunk_no_rate : &f->host_no_rate) += l->rate == 0;
 		range32(l->buffer, trunk ? f->trunk_buffer : f->host_buffer);
 	}
 	if (messages == 0) {

@@ -61,6 +61,14 @@ static const char *rates_text(const uint64_t r[2], char text[TEXT_MAX])
 	return text;
 }
 
+/* ", but 4 of them at an unknown rate", unless it is that of all. */
+static void print_unknown(uint32_t no_rate, const uint64_t rate[2])
+{
+	if (no_rate > 0 && rate[0] != 0) {
+		printf(", but %" PRIu32 " of them at an unknown rate", no_rate);
+	}
+}
+
 static const char *summary(const struct cn_topo *t, const struct topo_facts *f,
 			   char text[TEXT_MAX * 2])
 {
@@ -243,11 +251,13 @@ static void print_facts(const struct cn_topo *t, const struct topo_facts *f)
 	char hosts[TEXT_MAX], trunks[TEXT_MAX], name[TOPO_LINK_TEXT], rate[TOOL_TEXT];
 	uint32_t trunk = f->switches > 0 ? f->switches - 1 : 0;
 
-	printf("hosts          %" PRIu32 ", at %s\n", t->nhosts, rates_text(f->host_rate, hosts));
-	printf("switches       %" PRIu32, f->switches);
+	printf("hosts          %" PRIu32 ", at %s", t->nhosts, rates_text(f->host_rate, hosts));
+	print_unknown(f->host_no_rate, f->host_rate);
+	printf("\nswitches       %" PRIu32, f->switches);
 	if (trunk > 0) {
 		printf(", joined by %" PRIu32 " %s of the tree at %s", trunk,
 		       plural(trunk, "link", "links"), rates_text(f->trunk_rate, trunks));
+		print_unknown(f->trunk_no_rate, f->trunk_rate);
 	}
 	printf("\nspanning tree  root %s, height %" PRIu32 "; longest path %" PRIu32 " %s\n",
 	       t->vertices[t->root].name, f->height, f->longest,

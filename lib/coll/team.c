@@ -285,8 +285,10 @@ static int join(struct cn_engine *e, cn_time now, uint64_t owner, const char *jo
 	}
 	t = cn_team_forming(e, owner, job);
 	if (t != NULL && (t->ranks != ranks || t->division != NULL)) {
-		return cn_fail(err, COLLNET_EMISMATCH, "job %s has %u ranks, not %u", job, t->ranks,
-			       ranks);
+		return cn_fail(err, COLLNET_EMISMATCH,
+			       "job %s has %u ranks for rank %u and %u for others of this node: "
+			       "start all with the same size",
+			       job, ranks, rank, t->ranks);
 	}
 	if (t == NULL) {
 		t = cn_team_new(e, owner, job, ranks, err);

@@ -203,6 +203,9 @@ static void engine__join_mistakes(void **state)
 	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "job", 1, 4, CN_NEVER,
 				      engine_begin_wait(w, &x), &m, &err),
 			 COLLNET_EMISMATCH);
+	assert_string_equal(err.text,
+			    "job job has 4 ranks for rank 1 and 3 for others of this node: "
+			    "start all with the same size");
 	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "job", 3, 3, CN_NEVER,
 				      engine_begin_wait(w, &x), &m, &err),
 			 COLLNET_EINVAL);

@@ -11,7 +11,7 @@
 #define SECRET_MOST  255u
 
 /* Public: it keeps this use apart from others. The secret is what nobody else knows. */
-static const uint8_t key[CN_SIPHASH_KEY] = "collnet secret 1";
+static const uint8_t key[CN_SIPHASH_KEY + 1] = "collnet secret 1";
 
 int cn_secret(const char *given, uint64_t *out, struct cn_err *err)
 {

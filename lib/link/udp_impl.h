@@ -29,15 +29,15 @@
 
 /* Ancillary data of a message: the source address to use and the size of a segment, or the size of
  * a merged one. */
-union udp_control {
-	struct cmsghdr align;
-	uint8_t bytes[CMSG_SPACE(sizeof(struct in_pktinfo)) + CMSG_SPACE(sizeof(int))];
+struct udp_control {
+	_Alignas(struct cmsghdr)
+		uint8_t bytes[CMSG_SPACE(sizeof(struct in_pktinfo)) + CMSG_SPACE(sizeof(int))];
 };
 
 struct udp_received {
 	uint8_t ether[CN_ETH_HEADER];
 	struct sockaddr_in from;
-	union udp_control control;
+	struct udp_control control;
 	struct iovec piece;
 };
 
@@ -72,7 +72,7 @@ struct udp_link {
 	struct mmsghdr out[UDP_SEND_BATCH];
 	uint32_t frames[UDP_SEND_BATCH]; /* of each message */
 	struct sockaddr_in to[UDP_SEND_BATCH];
-	union udp_control control[UDP_SEND_BATCH];
+	struct udp_control control[UDP_SEND_BATCH];
 	struct iovec pieces[UDP_PIECES];
 };
 

@@ -17,11 +17,11 @@
 #include "link/udp_impl.h"
 
 /* The source address of a message, and the size of its segments unless it is one (0). */
-static void put_control(const struct udp_link *u, struct msghdr *m, union udp_control *c,
+static void put_control(const struct udp_link *u, struct msghdr *m, struct udp_control *c,
 			size_t size)
 {
 	struct in_pktinfo from = { .ipi_spec_dst = u->self.sin_addr };
-	struct cmsghdr *h = &c->align;
+	struct cmsghdr *h = (struct cmsghdr *)(void *)c->bytes;
 	uint16_t segment = (uint16_t)size;
 
 	memset(c, 0, sizeof(*c));

@@ -291,6 +291,7 @@ static bool has_other_address(const struct cn_link *l)
 int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err *err)
 {
 	struct cn_link *l = s->link;
+	bool recv_closed, send_closed;
 	uint32_t mtu;
 
 	if (work < 0 && !l->moved) {
@@ -301,7 +302,9 @@ int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err 
 		return COLLNET_OK;
 	}
 	s->look_at = now + LOOK_EVERY;
-	if (was_closed(&l->recv_fd) | was_closed(&l->send_fd)) {
+	recv_closed = was_closed(&l->recv_fd);
+	send_closed = was_closed(&l->send_fd);
+	if (recv_closed || send_closed) {
 		return cn_fail(err, COLLNET_EIFACE,
 			       "the program closed a descriptor of the library: its socket on "
 			       "interface %s of node %s",

@@ -6,6 +6,8 @@
 #ifndef COLLNET_MPICH_WEAK_H
 #define COLLNET_MPICH_WEAK_H
 
+#include <mpi.h>
+
 #pragma weak PMPI_Abort
 #pragma weak PMPI_Add_error_class
 #pragma weak PMPI_Add_error_string

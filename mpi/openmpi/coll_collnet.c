@@ -234,7 +234,7 @@ __attribute__((visibility("default"))) mca_coll_base_component_t mca_coll_collne
 		.mca_close_component = component_close,
 		.mca_register_component_params = component_register,
 	},
-	.collm_data = { MCA_BASE_METADATA_PARAM_CHECKPOINT },
+	.collm_data = { .param_field = MCA_BASE_METADATA_PARAM_CHECKPOINT },
 	.collm_init_query = init_query,
 	.collm_comm_query = comm_query,
 };

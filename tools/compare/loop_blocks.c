@@ -31,7 +31,7 @@ static const struct shape {
 	[LOOP_GATHERV] = { "gatherv", .recv_all = true, .root_recvs = true, .vector = true },
 	[LOOP_ALLREDUCE] = { "allreduce", .reduces = true },
 	[LOOP_REDUCE] = { "reduce", .root_recvs = true, .reduces = true },
-	[LOOP_BARRIER] = { "barrier" },
+	[LOOP_BARRIER] = { .name = "barrier" },
 };
 
 const char *loop_op_name(enum loop_op op)

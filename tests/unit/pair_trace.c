@@ -55,6 +55,8 @@ void pair_assert_trace(struct pair *p, const char *effects)
 	p->trace[0] = '\0';
 }
 
+static void trace_add(struct pair *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 static void trace_add(struct pair *p, const char *fmt, ...)
 {
 	va_list ap;

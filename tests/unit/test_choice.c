@@ -160,8 +160,8 @@ static void choice_override__refuses(void **state)
 		"alltoall=shuffle:xor,fast",
 		"alltoall=aapc allgather=lr3",
 		"alltoall=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-		"alltoall=shuffle:xor,xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
-		"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+		("alltoall=shuffle:xor,xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+		 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
 	};
 
 	(void)state;

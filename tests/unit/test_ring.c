@@ -430,7 +430,7 @@ static void cn_ring_lr1__of_100000_hosts(void **state)
 		size_t n = 0, cap = (size_t)16 << 20;
 		char *text = malloc(cap);
 		struct cn_topo *topo;
-		struct cn_tree *tree;
+		struct cn_tree *tree = NULL;
 		struct cn_err err = { 0 };
 
 		assert_non_null(text);
@@ -439,9 +439,10 @@ static void cn_ring_lr1__of_100000_hosts(void **state)
 
 			if (h % per_switch == 0) {
 				n += (size_t)snprintf(text + n, cap - n, "switch s%u\n", s);
-				n += (size_t)snprintf(text + n, cap - n,
-						      s > 0 ? "link s%u s%u rate none\n" : "", s,
-						      s - 1);
+				if (s > 0) {
+					n += (size_t)snprintf(text + n, cap - n,
+							      "link s%u s%u rate none\n", s, s - 1);
+				}
 			}
 			n += (size_t)snprintf(text + n, cap - n,
 					      "host h%u\nlink h%u s%u rate none\n", h, h, s);

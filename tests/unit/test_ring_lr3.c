@@ -77,7 +77,9 @@ static void cn_ring_lr3__is_the_best_of_all_rings(void **state)
 
 		ro_random(&r, 2 + (uint32_t)(cn_random(&seed) % 9), 0, 8, 30, 2, &seed);
 		if (r.nhosts <= 8) {
-			print_message(i == 0 ? "seed %llu\n" : "", (unsigned long long)before);
+			if (i == 0) {
+				print_message("seed %llu\n", (unsigned long long)before);
+			}
 			same_as(&r, lr3(&r), ro_shortest(&r), "trying all rings");
 		}
 	}

@@ -294,8 +294,8 @@ static void write__reads_back_the_same(void **state)
 		GOOD,
 		"host only mac aa:bb:cc:dd:ee:ff",
 		"switch s\nhost a\nlink s a rate 12345bit\n",
-		"switch s input-buffered\nswitch t\nhost a\nlink s a rate none channels 2\n"
-		"link s t rate 1gbit buffer 9 channels 65536\nlink t s rate 1kbit\n",
+		("switch s input-buffered\nswitch t\nhost a\nlink s a rate none channels 2\n"
+		 "link s t rate 1gbit buffer 9 channels 65536\nlink t s rate 1kbit\n"),
 	};
 	struct cn_topo *t, *again;
 	struct cn_err err = { 0 };

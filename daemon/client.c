@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #define ACCEPT_AGAIN (100 * CN_MS)
 #define DESCRIPTORS  64u       /* besides the clients' */
 #define SEND_BUFFER  (1 << 20) /* as much of it as the system allows */
+#define GROUPS_MAX   65536u    /* of a process, by the kernel; NGROUPS_MAX of musl is 32 */
 /*
  * The kernel counts the descriptors that this process has sent and nobody has received yet, and
  * refuses to send more than it may open. A client asks for one at a time, but a message to another
@@ -284,8 +284,8 @@ struct cn_client *cn_client_new(struct cn_daemon *d, int fd, uid_t uid)
 /* Asks for what the kernel knows of the peer. */
 static bool peer_allowed(struct cn_daemon *d, int fd, struct ucred *cred)
 {
-	static gid_t groups[NGROUPS_MAX + 1]; /* as many as a process can have, and cred->gid */
-	socklen_t len = sizeof(*cred), glen = NGROUPS_MAX * sizeof(gid_t);
+	static gid_t groups[GROUPS_MAX + 1]; /* and cred->gid */
+	socklen_t len = sizeof(*cred), glen = GROUPS_MAX * sizeof(gid_t);
 	size_t n = 0;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &len) != 0) {

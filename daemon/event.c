@@ -13,11 +13,13 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <linux/time_types.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "util/clock.h"
@@ -146,16 +148,19 @@ static void watch_link(struct cn_daemon *d)
 	}
 }
 
-/* epoll_wait() until a time, to the nanosecond where the kernel can. */
+/* epoll_wait() until a time, to the nanosecond where the kernel can. Not every C library has
+ * epoll_pwait2() (musl 1.2.3). */
 static int sleep_until(struct cn_daemon *d, struct epoll_event *events, cn_time now, cn_time until)
 {
 	static bool old_kernel;
 	cn_time wait = until > now ? until - now : 0;
-	struct timespec ts = cn_timespec(wait);
+	struct __kernel_timespec ts = { .tv_sec = (int64_t)(wait / 1000000000u),
+					.tv_nsec = (int64_t)(wait % 1000000000u) };
 	int n;
 
 	if (!old_kernel) {
-		n = epoll_pwait2(d->epoll_fd, events, EVENTS, until == CN_NEVER ? NULL : &ts, NULL);
+		n = (int)syscall(SYS_epoll_pwait2, d->epoll_fd, events, EVENTS,
+				 until == CN_NEVER ? NULL : &ts, NULL, 0);
 		if (n >= 0 || (errno != ENOSYS && errno != EPERM)) {
 			return n;
 		}

@@ -26,8 +26,14 @@ static char logged[500];
 static bool no_count; /* the number of features cannot be asked for */
 static int names;     /* requests for their names, of which the kernel writes as many as it has */
 
+#ifdef __GLIBC__
+typedef unsigned long ioctl_request;
+#else
+typedef int ioctl_request; /* as in POSIX */
+#endif
+
 /* The kernel's, which offload.c calls. */
-int ioctl(int fd, unsigned long request, ...)
+int ioctl(int fd, ioctl_request request, ...)
 {
 	struct ifreq *r;
 	uint32_t command = 0;

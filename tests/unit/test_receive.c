@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -43,7 +44,8 @@ static int send_descriptors(int to, const char *text, int fd, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)) + i * sizeof(int), &fd, sizeof(fd));
 	}
-	return sendmsg(to, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? errno : 0;
+	/* By the kernel, as sendmsg() of musl refuses this many. */
+	return syscall(SYS_sendmsg, to, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? errno : 0;
 }
 
 /* On kernels that refuse descriptors, and on those that do not. */

@@ -24,6 +24,8 @@ for page in $pages; do
 		[ -f "man/$to" ] || [ -f "$PREFIX/share/man/man${to##*.}/$to" ] ||
 			echo "$page refers to $to, which is not there"
 	done
+	# groff ends the width of a column there.
+	grep -n "^\.Bl -column.*'" "$page" | sed "s,^,$page: ,"
 done >"${TMPDIR:-/tmp}/manual.$$"
 # Not the names of files yet to be written, x.c and test_x.c.
 grep -oE '(lib|daemon|tools|tests|man|mpi|examples)/[a-z0-9_./-]*(\.[ch]|\.sh|\.mk|\.conf|\.map|[a-z]/)' HACKING.md |

@@ -45,8 +45,9 @@ def wrong_calls(team):
            type=collnet.INT32_INT32, op=collnet.MINLOC)
     raises(ValueError, "send has 16 bytes instead of 8", team.allreduce, zeros(2, "q"), zeros(2),
            collnet.UserOp(print))
-    raises(TypeError, "no reduction of the format 'w'", team.allreduce, array.array("u", "x"),
-           array.array("u", "y"))
+    characters = "w" if "w" in array.typecodes else "u"  # Python 3.16 has no "u"
+    raises(TypeError, "no reduction of the format 'w'", team.allreduce, array.array(characters, "x"),
+           array.array(characters, "y"))
     raises(TypeError, "persistent", team.barrier, persistent=True)
     raises(TypeError, "deadline", team.barrier, deadline=1)
     raises(ValueError, "timeout", team.barrier, timeout=0)

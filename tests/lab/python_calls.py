@@ -401,8 +401,8 @@ def with_numpy(team):
     raises(BufferError, "not contiguous", team.allreduce, x.T, y.T)
     raises(TypeError, "the counts of send: array([1]) is not an integer", team.alltoallv, x,
            numpy.ones((n, 1), int), None, y, [1] * n, None)
-    raises(TypeError, "the counts of send: 1.0 is not an integer", team.alltoallv, x,
-           numpy.ones(n), None, y, [1] * n, None)
+    raises(TypeError, f"the counts of send: {numpy.float64(1)!r} is not an integer",
+           team.alltoallv, x, numpy.ones(n), None, y, [1] * n, None)
     team.barrier(timeout=numpy.float32(5))
     root = numpy.uint8(n - 1)
     if team.rank == root:

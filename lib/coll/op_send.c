@@ -271,6 +271,22 @@ static bool requests_ack(struct cn_op *op, uint32_t i, bool clock, bool room)
 	return last_before_release(op, a, c) || (!room && clocks_pair(op, peer));
 }
 
+/*
+ * Whether a long super-frame ends with this frame, which requests an acknowledgement, where this
+ * node only sends and will have to wait for it. If all of the window were one super-frame, the
+ * receiver would acknowledge all of it at once, and either node would wait while the other one has
+ * work. A node that also receives has work meanwhile, and so has one that many send to.
+ */
+static bool ends_super_frame(struct cn_op *op, const struct cn_cut *c)
+{
+	const struct cn_flight *f = &op->source.flight;
+	const uint64_t most = cn_op_frame_bytes(op, c->run);
+
+	return f->by_acks && op->frames_in == 0 &&
+	       (op->algorithm->window_rule != CN_WINDOW_FAN_IN || op->team->senders == 1) &&
+	       f->in_flight + (c->left + most - 1) / most > op->window;
+}
+
 /* So many bytes of a stream are sent. Returns the last message that they are of. */
 static uint32_t advance(struct cn_op *op, struct cn_streams *s, uint64_t n)
 {
@@ -325,6 +341,7 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	clock = cn_flight_sent(&op->source.flight, cn_node_window(node), op->window);
 	if (requests_ack(op, i, clock, room)) {
 		out->flags |= CN_FLAG_ACKREQ;
+		out->ends = ends_super_frame(op, &s->out);
 	}
 	return true;
 }

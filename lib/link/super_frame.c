@@ -13,8 +13,8 @@ size_t cn_super_frame_length(const struct cn_frame *frames, size_t n, size_t mos
 	for (; k < n && k < CN_SUPER_FRAME_MAX; k++) {
 		size_t len = cn_super_frame_size(&frames[k]);
 
-		if (len > size || total + len > CN_SUPER_FRAME_BYTES ||
-		    frames[k].flow != frames[0].flow ||
+		if ((frames[k - 1].ends && k >= CN_SUPER_FRAME_LEAST) || len > size ||
+		    total + len > CN_SUPER_FRAME_BYTES || frames[k].flow != frames[0].flow ||
 		    memcmp(frames[k].head, frames[0].head, 12) != 0) {
 			break;
 		}

@@ -16,6 +16,10 @@
 
 #define CN_SUPER_FRAME_BYTES (65535 - CN_TCP_HEADER)
 
+/* Frames of a super-frame that ends before the next frame though that would fit (cn_frame.ends): a
+ * shorter one costs more than it brings. */
+#define CN_SUPER_FRAME_LEAST 16u
+
 /* How many of the n frames (1 at least), from the first on, form a super-frame. A frame of more
  * than `most` bytes after the Ethernet header is no part of one: the kernel has to refuse it. */
 size_t cn_super_frame_length(const struct cn_frame *frames, size_t n, size_t most);

@@ -69,6 +69,7 @@ struct cn_frame {
 	uint16_t head_len;
 	uint16_t flow; /* of cn_wire_flow(): a super-frame has frames of one flow */
 	uint16_t payload_len;
+	bool ends; /* a super-frame that is long enough ends with it */
 	const uint8_t *payload;
 };
 

@@ -103,6 +103,7 @@ struct cn_tx {
 	void *token;		/* opaque to the transport; passed to acked() */
 	bool owned;		/* payload is the start of a buffer of the node's pool, which the
 				 * transport puts back when the frame is acknowledged */
+	bool ends;		/* as in struct cn_frame */
 };
 
 struct cn_rx {

@@ -23,6 +23,7 @@ static void build(struct cn_node *n, const uint8_t mac[6], const struct cn_wire 
 	cn_wire_put(out->head + CN_ETH_HEADER, w);
 	out->head_len = CN_HEAD;
 	out->flow = cn_wire_flow(w);
+	out->ends = false;
 	out->payload = payload;
 	out->payload_len = payload != NULL ? w->length : 0;
 	n->counters.frames_sent++;
@@ -340,6 +341,7 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 	memset(&tx, 0, sizeof(tx));
 	if (n->ops->pull(n->ctx, now, &tx)) {
 		build_data(tx.peer, cn_sender_push(tx.peer, &tx, tx.owned), out);
+		out->ends = tx.ends;
 		return true;
 	}
 	/* An acknowledgement that pull() requested. */

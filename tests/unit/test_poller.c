@@ -264,6 +264,7 @@ struct port {
 	size_t length;	      /* frames of the super-frame that ended it */
 	uint32_t poll;	      /* in which it was sent */
 	uint32_t divided, data;
+	uint32_t first; /* the length of the first one */
 };
 
 static struct port *port_of(struct cn_link *l)
@@ -297,6 +298,9 @@ static int port_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
 	for (size_t at = 0; at < n; at += p->length) {
 		p->length = cn_super_frame_length(frames + at, n - at, SIZE_MAX);
 		p->data += p->length > 1;
+		if (p->first == 0 && frames[at].payload_len > 1000) {
+			p->first = (uint32_t)p->length;
+		}
 	}
 	p->last = frames[n - 1];
 	p->poll = polls;
@@ -320,19 +324,37 @@ static void is_done(struct cn_done *d, int status, const char *text)
 	done++;
 }
 
-static void batch__ends_with_a_super_frame(void **state)
-{
-	struct cn_hub *hub = cn_hub_new(NODES, 1500, 4096);
-	static uint8_t send[NODES][NODES * BLOCK], recv[NODES][NODES * BLOCK];
-	struct cn_done d[NODES] = { { is_done }, { is_done }, { is_done } };
-	struct cn_engine *e[NODES];
-	struct cn_poller *p[NODES];
-	struct cn_member *m[NODES];
-	static struct port ports[NODES];
-	cn_time now = CN_MS;
+static struct {
+	struct cn_hub *hub;
+	struct port ports[NODES];
+	struct cn_engine *engines[NODES];
+	struct cn_poller *pollers[NODES];
+	struct cn_member *members[NODES];
+	struct cn_done done[NODES];
+	cn_time now;
+	uint32_t n, ended; /* nodes; operations and joins, of all of them */
+} team;
 
-	(void)state;
-	for (uint32_t i = 0; i < NODES; i++) {
+/* Polls the nodes in turn until all have ended what they began. */
+static void end_all(void)
+{
+	team.ended += team.n;
+	for (uint32_t turn = 0; done < team.ended; turn++, team.now += 20 * CN_US) {
+		assert_true(turn < 1000000);
+		polls++;
+		assert_true(cn_poller_poll(team.pollers[turn % team.n], team.now) >= 0);
+	}
+}
+
+static void start_team(uint32_t n)
+{
+	memset(&team, 0, sizeof(team));
+	team.hub = cn_hub_new(n, 1500, 4096);
+	team.now = CN_MS;
+	team.n = n;
+	done = most = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		struct port *port = &team.ports[i];
 		struct cn_engine_config c;
 
 		cn_engine_config_init(&c);
@@ -340,49 +362,115 @@ static void batch__ends_with_a_super_frame(void **state)
 		c.node.mtu = 1500;
 		c.node.encapsulation = CN_ENCAPSULATION_UDP;
 		snprintf(c.node.name, sizeof(c.node.name), "n%u", i);
-		ports[i].hub = cn_hub_port(hub, i);
-		memcpy(c.node.mac, ports[i].hub->mac, 6);
-		ports[i].link.ops = &port_ops;
-		assert_int_equal(cn_engine_new(&c, &e[i], NULL), COLLNET_OK);
-		assert_int_equal(cn_poller_new(&ports[i].link, e[i], &p[i], NULL), COLLNET_OK);
-		assert_int_equal(cn_team_join(e[i], now, 1, "job", i, NODES, CN_NEVER, &d[i], &m[i],
-					      NULL),
+		port->hub = cn_hub_port(team.hub, i);
+		memcpy(c.node.mac, port->hub->mac, 6);
+		port->link.ops = &port_ops;
+		team.done[i] = (struct cn_done){ is_done };
+		assert_int_equal(cn_engine_new(&c, &team.engines[i], NULL), COLLNET_OK);
+		assert_int_equal(cn_poller_new(&port->link, team.engines[i], &team.pollers[i],
+					       NULL),
 				 COLLNET_OK);
-		memset(send[i], (int)i + 1, sizeof(send[i]));
+		assert_int_equal(cn_team_join(team.engines[i], team.now, 1, "job", i, n, CN_NEVER,
+					      &team.done[i], &team.members[i], NULL),
+				 COLLNET_OK);
 	}
-	for (uint32_t round = 0; round < 8; round++) {
-		most = round == 7 ? 5 : 0; /* the rest is kept again and again */
-		for (uint32_t i = 0; round > 0 && i < NODES; i++) {
-			const struct cn_coll_args a = {
-				.op = CN_OP_ALLTOALL,
-				.window = COLLNET_WINDOW_OFF,
-				.bytes = BLOCK,
-				.send = send[i],
-				.recv = recv[i],
-				.deadline = CN_NEVER,
-			};
+	end_all();
+}
 
-			assert_int_equal(cn_coll_post(m[i], now, &a, &d[i], NULL), COLLNET_OK);
+static void post(uint32_t i, const struct cn_coll_args *a)
+{
+	assert_int_equal(cn_coll_post(team.members[i], team.now, a, &team.done[i], NULL),
+			 COLLNET_OK);
+}
+
+static void end_team(void)
+{
+	for (uint32_t i = 0; i < team.n; i++) {
+		cn_poller_free(team.pollers[i]);
+		cn_engine_free(team.engines[i]);
+	}
+	cn_hub_free(team.hub);
+}
+
+static void batch__ends_with_a_super_frame(void **state)
+{
+	static uint8_t send[NODES][NODES * BLOCK], recv[NODES][NODES * BLOCK];
+
+	(void)state;
+	start_team(NODES);
+	for (uint32_t round = 1; round < 8; round++) {
+		most = round == 7 ? 5 : 0; /* the rest is kept again and again */
+		for (uint32_t i = 0; i < NODES; i++) {
+			memset(send[i], (int)i + 1, sizeof(send[i]));
+			post(i, &(struct cn_coll_args){
+					.op = CN_OP_ALLTOALL,
+					.window = COLLNET_WINDOW_OFF,
+					.bytes = BLOCK,
+					.send = send[i],
+					.recv = recv[i],
+					.deadline = CN_NEVER,
+				});
 		}
-		for (uint32_t turn = 0; done < (round + 1) * NODES; turn++, now += 20 * CN_US) {
-			assert_true(turn < 1000000);
-			polls++;
-			assert_true(cn_poller_poll(p[turn % NODES], now) >= 0);
-		}
+		end_all();
 	}
 	for (uint32_t i = 0; i < NODES; i++) {
 		for (uint32_t k = 0; k < NODES; k++) {
 			assert_int_equal(recv[i][k * BLOCK], k + 1);
 			assert_int_equal(recv[i][(k + 1) * BLOCK - 1], k + 1);
 		}
-		assert_true(ports[i].data >= 7 * 2 * (NODES - 1)); /* a block is two, or more */
-		assert_int_equal(ports[i].divided, 0);
+		/* a block is two, or more */
+		assert_true(team.ports[i].data >= 7 * 2 * (NODES - 1));
+		assert_int_equal(team.ports[i].divided, 0);
 	}
-	for (uint32_t i = 0; i < NODES; i++) {
-		cn_poller_free(p[i]);
-		cn_engine_free(e[i]);
+	end_team();
+}
+
+static void collective(enum cn_op_kind op, uint32_t window, uint64_t bytes)
+{
+	static uint8_t send[NODES][NODES * BLOCK], recv[NODES][NODES * BLOCK];
+
+	for (uint32_t i = 0; i < team.n; i++) {
+		post(i, &(struct cn_coll_args){
+				.op = op,
+				.window = window,
+				.bytes = bytes,
+				.send = send[i],
+				.recv = op == CN_OP_BCAST && i == 0 ? send[i] : recv[i],
+				.deadline = CN_NEVER,
+			});
 	}
-	cn_hub_free(hub);
+	end_all();
+}
+
+/* The length of the first super-frame that a node sends in an operation with root 0 on n nodes,
+ * when the congestion window has grown. */
+static uint32_t first_length(enum cn_op_kind op, uint32_t n, uint32_t window, uint64_t bytes)
+{
+	struct port *p = &team.ports[op == CN_OP_BCAST ? 0 : 1];
+
+	start_team(n);
+	collective(op, COLLNET_WINDOW_OFF, BLOCK);
+	collective(op, COLLNET_WINDOW_OFF, BLOCK);
+	p->first = 0;
+	collective(op, window, bytes);
+	end_team();
+	return p->first;
+}
+
+/* A window that closes is sent by halves, unless these are short, or many send to one. */
+static void batch__of_half_a_window(void **state)
+{
+	const uint32_t least = CN_SUPER_FRAME_LEAST;
+
+	(void)state;
+	assert_int_equal(first_length(CN_OP_BCAST, 2, 2 * least, BLOCK), least);
+	assert_int_equal(first_length(CN_OP_BCAST, 2, 40, BLOCK), 20);
+	assert_int_equal(first_length(CN_OP_BCAST, 2, 2 * least - 2, BLOCK), 2 * least - 2);
+	assert_int_equal(first_length(CN_OP_BCAST, 2, 40, 40 * 1000), 28); /* all of it */
+	assert_int_equal(first_length(CN_OP_BCAST, 2, COLLNET_WINDOW_OFF, BLOCK),
+			 CN_SUPER_FRAME_MAX);
+	assert_int_equal(first_length(CN_OP_GATHER, 2, 2 * least, BLOCK), least);
+	assert_true(first_length(CN_OP_GATHER, 3, 2 * least, BLOCK) > least);
 }
 
 int main(void)
@@ -401,6 +489,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(expire__beside_a_flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(expire__after_a_flood, setup, teardown),
 		cmocka_unit_test(batch__ends_with_a_super_frame),
+		cmocka_unit_test(batch__of_half_a_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

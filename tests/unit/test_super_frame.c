@@ -63,6 +63,18 @@ static void length__one_destination(void **state)
 	}
 }
 
+/* A long one ends where a frame says so. */
+static void length__as_a_frame_says(void **state)
+{
+	(void)state;
+	for (size_t at = 1; at <= CN_SUPER_FRAME_MAX; at++) {
+		fill(100, MOST);
+		frames[at - 1].ends = true;
+		assert_int_equal(cn_super_frame_length(frames, 100, MOST),
+				 at < CN_SUPER_FRAME_LEAST ? CN_SUPER_FRAME_MAX : at);
+	}
+}
+
 /* The kernel has to see and refuse it. */
 static void length__too_long_for_the_mtu(void **state)
 {
@@ -144,6 +156,7 @@ int main(void)
 		cmocka_unit_test(length__equal_ones),
 		cmocka_unit_test(length__the_last_may_be_shorter),
 		cmocka_unit_test(length__one_destination),
+		cmocka_unit_test(length__as_a_frame_says),
 		cmocka_unit_test(length__too_long_for_the_mtu),
 		cmocka_unit_test(whole__without_the_last_part),
 		cmocka_unit_test(take__every_length),

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "link/super_frame.h"
+#include "proto/wire.h"
 
 #define BATCH	  (2 * CN_SUPER_FRAME_MAX)
 #define RETRY	  (10 * CN_MS) /* event-driven: until a full link is retried without an event */
@@ -32,6 +33,7 @@ struct cn_poller {
 	bool drained;  /* the last poll left the engine without frames to send */
 	bool event_driven;
 	cn_time retry_at; /* if event_driven: when to retry a full link */
+	uint8_t from[6];  /* the sender of the last long super-frame */
 };
 
 int cn_poller_new(struct cn_link *l, struct cn_engine *e, struct cn_poller **out,
@@ -63,14 +65,31 @@ void cn_poller_free(struct cn_poller *p)
 	}
 }
 
+/* Whether these frames are a long super-frame that ends with the request for an acknowledgement,
+ * after another one of the same node. That is sent before the next one is received: its sender
+ * waits. Where several nodes send in turn, one answer to all of them costs less. */
+static bool is_awaited(struct cn_poller *p, const struct cn_rx_frame *in, size_t n)
+{
+	bool again;
+
+	if (n < CN_SUPER_FRAME_LEAST) {
+		return false;
+	}
+	again = memcmp(p->from, in[0].ether + 6, sizeof(p->from)) == 0;
+	memcpy(p->from, in[0].ether + 6, sizeof(p->from));
+	return again && cn_wire_requests_ack(in[n - 1].data, in[n - 1].len);
+}
+
 static uint32_t receive(struct cn_poller *p, cn_time now)
 {
 	struct cn_rx_frame in[BATCH];
 	uint32_t total = 0;
+	bool awaited;
 	size_t n;
 
 	do {
 		n = cn_link_recv(p->link, in, BATCH);
+		awaited = is_awaited(p, in, n);
 		for (size_t i = 0; i < n; i++) {
 			cn_engine_input(p->engine, now, &in[i]);
 		}
@@ -78,7 +97,7 @@ static uint32_t receive(struct cn_poller *p, cn_time now)
 			cn_link_release(p->link);
 		}
 		total += (uint32_t)n;
-	} while (n >= BULK && total < INPUT_MAX);
+	} while (n >= BULK && !awaited && total < INPUT_MAX);
 	return total;
 }
 

@@ -50,12 +50,20 @@ enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, struct cn_wire *w)
 	return CN_WIRE_OK;
 }
 
-uint16_t cn_wire_port(const uint8_t *in, size_t len)
+static bool is_ours(const uint8_t *in, size_t len)
 {
 	return len >= CN_WIRE_HEADER && cn_get_be16(in) == CN_WIRE_MAGIC &&
-			       in[2] >> 4 == CN_WIRE_VERSION
-		       ? cn_get_be16(in + 6)
-		       : 0;
+	       in[2] >> 4 == CN_WIRE_VERSION;
+}
+
+bool cn_wire_requests_ack(const uint8_t *in, size_t len)
+{
+	return is_ours(in, len) && (in[3] & CN_FLAG_ACKREQ) != 0;
+}
+
+uint16_t cn_wire_port(const uint8_t *in, size_t len)
+{
+	return is_ours(in, len) ? cn_get_be16(in + 6) : 0;
 }
 
 size_t cn_hello_put(uint8_t out[CN_HELLO_MAX], const struct cn_hello *h)

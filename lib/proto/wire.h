@@ -123,6 +123,9 @@ static inline uint16_t cn_wire_flow(const struct cn_wire *w)
 						     : w->port_to % CN_FLOWS);
 }
 
+/* Whether a frame requests an acknowledgement; not one that is short or not ours. */
+bool cn_wire_requests_ack(const uint8_t *in, size_t len);
+
 /* The port that a frame is for; 0 also for one that is short or not ours. */
 uint16_t cn_wire_port(const uint8_t *in, size_t len);
 

@@ -12,6 +12,7 @@
 #include "link/super_frame.h"
 #include "node/poller.h"
 #include "proto/node_impl.h"
+#include "proto/wire.h"
 #include "tests/unit/hub.h"
 
 /* A link that takes `room` frames and then none, or fails; a frame comes at calls of recv, or as
@@ -24,12 +25,15 @@ static struct {
 	uint32_t looked, comes_at; /* calls of recv; by number, from 1 on */
 	uint32_t comes_until;	   /* the last of them; 0: there is one */
 	bool floods;
+	uint32_t senders;  /* in turn */
+	uint32_t together; /* so many come at once, and the last one requests an acknowledgement */
 	uint8_t last[CN_FRAME_HEAD];
 } fake;
 
 static size_t fake_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 {
-	static const uint8_t zeros[CN_ETH_MIN];
+	static uint8_t zeros[CN_ETH_MIN];
+	static uint8_t asks[CN_WIRE_HEADER];
 
 	(void)l;
 	assert_true(max > 0);
@@ -38,11 +42,18 @@ static size_t fake_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 	    (fake.looked < fake.comes_at || fake.looked > fake.comes_until)) {
 		return 0;
 	}
-	max = fake.floods ? max : 1;
+	zeros[11] = (uint8_t)(fake.looked % fake.senders);
+	max = fake.floods ? max : fake.together > 0 ? fake.together : 1;
 	for (size_t i = 0; i < max; i++) {
 		out[i] = (struct cn_rx_frame){ .ether = zeros,
 					       .data = zeros + CN_ETH_HEADER,
 					       .len = CN_ETH_MIN - CN_ETH_HEADER };
+	}
+	if (fake.together > 0) {
+		cn_wire_put(asks,
+			    &(struct cn_wire){ .type = CN_TYPE_COLL, .flags = CN_FLAG_ACKREQ });
+		out[max - 1].data = asks;
+		out[max - 1].len = sizeof(asks);
 	}
 	return max;
 }
@@ -86,6 +97,7 @@ static int setup(void **state)
 	(void)state;
 	memset(&fake, 0, sizeof(fake));
 	fake.link.ops = &fake_ops;
+	fake.senders = 1;
 	fake.link.recv_fd = fake.link.send_fd = -1;
 	cn_engine_config_init(&c);
 	c.node.mac[0] = 2;
@@ -245,6 +257,32 @@ static void expire__after_a_flood(void **state)
 	fake.floods = false;
 	assert_int_equal(cn_poller_poll(poller, CN_MS), 1);
 	assert_int_equal(fake.taken, 1);
+}
+
+/* What a long super-frame requests goes before the next one is received. */
+static void answer__between_super_frames(void **state)
+{
+	(void)state;
+	fake.room = 10;
+	assert_int_equal(cn_poller_poll(poller, CN_MS), 1); /* the timers */
+	fake.together = CN_SUPER_FRAME_LEAST;
+	for (uint32_t poll = 1; poll <= 3; poll++) {
+		fake.looked = 0;
+		fake.comes_at = 1;
+		fake.comes_until = 3;
+		assert_int_equal(cn_poller_poll(poller, CN_MS), fake.together);
+		assert_int_equal(fake.looked, 1);
+	}
+	/* those of several nodes share one, and so do short ones, and what is no super-frame */
+	fake.looked = 0;
+	fake.senders = 2;
+	assert_int_equal(cn_poller_poll(poller, CN_MS), 3 * fake.together);
+	assert_int_equal(fake.looked, 4);
+	fake.looked = 0;
+	fake.senders = 1;
+	fake.together--;
+	assert_int_equal(cn_poller_poll(poller, CN_MS), 3 * fake.together);
+	assert_int_equal(fake.looked, 4);
 }
 
 /* ---- batches --------------------------------------------------------------------------- */
@@ -488,6 +526,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(expire__after_all_that_is_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(expire__beside_a_flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(expire__after_a_flood, setup, teardown),
+		cmocka_unit_test_setup_teardown(answer__between_super_frames, setup, teardown),
 		cmocka_unit_test(batch__ends_with_a_super_frame),
 		cmocka_unit_test(batch__of_half_a_window),
 	};

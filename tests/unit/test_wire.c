@@ -161,6 +161,22 @@ static void wire_port__any_length(void **state)
 	assert_int_equal(cn_wire_port(in, sizeof(in)), 0);
 }
 
+static void wire_requests_ack__any_length(void **state)
+{
+	uint8_t in[60] = { 0 };
+
+	(void)state;
+	cn_wire_put(in, &(struct cn_wire){ .type = CN_TYPE_COLL, .flags = CN_FLAG_ACKREQ });
+	for (size_t len = 0; len < sizeof(in); len++) {
+		assert_true(cn_wire_requests_ack(in, len) == (len >= CN_WIRE_HEADER));
+	}
+	in[3] = (uint8_t)~CN_FLAG_ACKREQ;
+	assert_false(cn_wire_requests_ack(in, sizeof(in)));
+	in[3] = CN_FLAG_ACKREQ;
+	in[0] ^= 1;
+	assert_false(cn_wire_requests_ack(in, sizeof(in)));
+}
+
 /* An acknowledgement carries nothing. */
 static void wire_get__ack_with_body(void **state)
 {
@@ -283,6 +299,7 @@ int main(void)
 		cmocka_unit_test(wire_get__other_version),
 		cmocka_unit_test(wire_get__hello_with_port),
 		cmocka_unit_test(wire_port__any_length),
+		cmocka_unit_test(wire_requests_ack__any_length),
 		cmocka_unit_test(wire_get__ack_with_body),
 		cmocka_unit_test(hello__round_trip),
 		cmocka_unit_test(hello_get__refuses),

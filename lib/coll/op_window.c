@@ -143,8 +143,8 @@ static uint32_t in_cables(struct cn_op *op)
 	const cn_time rtt = p != NULL ? cn_team_in_cables(t, cn_peer_least_rtt(cn_engine_peer_of(p)
 										       ->peer))
 				      : t->rtt;
-	const uint64_t frames = t->frames_per_ms > 0 ? rtt * t->frames_per_ms / CN_MS
-						     : measured(op, k, rtt);
+	const uint64_t frames = t->rates_known ? rtt * t->frames_per_ms / CN_MS
+					       : measured(op, k, rtt);
 
 	switch (op->algorithm->window_rule) {
 	case CN_WINDOW_LINK:

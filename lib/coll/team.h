@@ -98,8 +98,9 @@ struct cn_team {
 	uint32_t uneven;	   /* the last of them that has started, from 1; 0: none */
 	uint32_t burst;		   /* frames per pair of nodes that may be sent at once */
 	uint32_t senders;	   /* at a time, that window[CN_WINDOW_FAN_IN] is for */
-	uint32_t frames_per_ms;	   /* of the slowest link; 0: not known, or the windows are fixed */
-	uint32_t exchanged_per_ms; /* full frames of a node in an exchange; 0: likewise */
+	bool rates_known;	   /* of all links; false: or the windows are fixed */
+	uint32_t frames_per_ms;	   /* of the slowest link */
+	uint32_t exchanged_per_ms; /* full frames of a node in an exchange */
 	uint32_t by_eq4;	   /* window[CN_WINDOW_EXCHANGE], or 1 where ports hold 2 at most */
 	bool meets_slower;	   /* a link of the tree is slower than this node's */
 	uint32_t path_links;   /* there and back on the longest path; 0: the windows are fixed */

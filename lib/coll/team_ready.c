@@ -176,6 +176,7 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 	/* where all hosts of the file have a smaller window, others use the ports, too */
 	t->burst = w <= t->engine->window ? cn_topo_burst(topo, hosts, n) : 0;
 	t->few = w <= t->engine->window ? cn_topo_few(topo, hosts, n) : 0;
+	t->rates_known = cn_topo_transit(topo, hosts, n, false, 1000 * CN_MS, 1) > 0;
 	t->frames_per_ms = cn_topo_transit(topo, hosts, n, false, CN_MS, mtu);
 	t->exchanged_per_ms = cn_topo_transit(topo, hosts, n, true, CN_MS, mtu);
 	t->path_links = longest_path(topo, hosts, n);

@@ -155,7 +155,9 @@ static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer
 	struct cn_engine *e = ((struct cn_transport *)ctx)->engine;
 	struct cn_engine_peer *m = cn_engine_peer_of(p);
 
-	cn_peer_log(p, COLLNET_LOG_WARNING, "node %s %s", cn_peer_name(p), cn_peer_loss_text(why));
+	/* Without a daemon, nodes end with their processes. Jobs that needed one say so. */
+	cn_peer_log(p, why == CN_PEER_PROCESS ? COLLNET_LOG_INFO : COLLNET_LOG_WARNING,
+		    "node %s %s", cn_peer_name(p), cn_peer_loss_text(why));
 	if (m != NULL) {
 		cn_join_remove_all(&m->joins);
 	}

@@ -4,17 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collnet/collnet.h"
-
 char logged[4096];
 uint32_t logged_lines;
+enum collnet_log_level logged_level;
 
 static void take_line(void *ctx, enum collnet_log_level level, const char *line)
 {
 	const size_t n = strlen(logged);
 
 	(void)ctx;
-	(void)level;
+	logged_level = level < logged_level ? level : logged_level;
 	snprintf(logged + n, sizeof(logged) - n, "%s\n", line);
 	logged_lines++;
 }
@@ -23,6 +22,7 @@ void log_capture(void)
 {
 	logged[0] = '\0';
 	logged_lines = 0;
+	logged_level = COLLNET_LOG_DEBUG;
 	collnet_set_log(take_line, NULL);
 }
 

@@ -5,9 +5,12 @@
 
 #include <stdint.h>
 
+#include "collnet/collnet.h"
+
 /* Since log_capture(): one behind the other, as far as there is room; how many. */
 extern char logged[4096];
 extern uint32_t logged_lines;
+extern enum collnet_log_level logged_level; /* the most severe */
 
 void log_capture(void);
 /* The log goes where it went. */

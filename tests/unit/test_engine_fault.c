@@ -14,6 +14,7 @@
 
 #include "coll/team.h"
 #include "engine_fixture.h"
+#include "log_capture.h"
 
 static void engine__losses(void **state)
 {
@@ -298,6 +299,33 @@ static void engine__a_node_says_why_it_ends(void **state)
 	node_ends((enum cn_bye)(CN_BYE_MTU + 1), "node n2 ended its daemon");
 }
 
+/* Without a daemon, nodes come and go with their processes. */
+static void engine__logs_an_end(void **state)
+{
+	static const struct {
+		enum cn_bye why;
+		enum collnet_log_level level;
+		const char *text;
+	} ends[] = {
+		{ CN_BYE_PROCESS, COLLNET_LOG_INFO, "node n2 ended its process" },
+		{ CN_BYE_DAEMON, COLLNET_LOG_WARNING, "node n2 ended its daemon" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+
+		engine_run(w, SECOND);
+		log_capture();
+		cn_engine_shutdown(w->engines[2], ends[i].why);
+		engine_run(w, 10 * CN_MS);
+		log_capture_end();
+		assert_non_null(strstr(logged, ends[i].text));
+		assert_int_equal(logged_level, ends[i].level);
+		engine_fixture_free(w);
+	}
+}
+
 static void engine__rank_dies(void **state)
 {
 	(void)state;
@@ -423,6 +451,7 @@ int main(void)
 		cmocka_unit_test(engine__node_ends_before_its_data_is_taken),
 		cmocka_unit_test(engine__daemon_restarts),
 		cmocka_unit_test(engine__a_node_says_why_it_ends),
+		cmocka_unit_test(engine__logs_an_end),
 		cmocka_unit_test(engine__node_takes_the_name_of_another),
 		cmocka_unit_test(engine__rank_dies),
 		cmocka_unit_test(engine__deadline_of_an_operation),

@@ -32,6 +32,7 @@ unit_tests = \
 	tests/unit/test_control_loss \
 	tests/unit/test_control_path \
 	tests/unit/test_cursor \
+	tests/unit/test_daemon_call \
 	tests/unit/test_daemon_combine \
 	tests/unit/test_daemon_interface \
 	tests/unit/test_daemon_request \
@@ -346,6 +347,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/control_team.h \
 	tests/unit/crowd.c \
 	tests/unit/crowd.h \
+	tests/unit/daemon_fixture.c \
+	tests/unit/daemon_fixture.h \
 	tests/unit/emit_plan.c \
 	tests/unit/emit_plan.h \
 	tests/unit/endpoint_fixture.c \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * daemon/request.c, operation.c, and close.c as clients go: the numbers that a client has taken,
- * what it is charged for them, what waits for a task, and what a turn of the loop lets go of.
+ * daemon/request.c, and close.c as clients go: the numbers that a client has taken, what it is
+ * charged for them, and what a turn of the loop lets go of.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,67 +15,33 @@
 
 #include <cmocka.h>
 
-#include "daemon/daemon.h"
+#include "daemon_fixture.h"
 #include "log_capture.h"
-#include "tests/unit/hub.h"
 
 #define HIGH 40u /* number of an endpoint, of more than 32 bits */
 
+static struct daemon_fixture fixture;
 static struct cn_daemon *d;
-static struct cn_hub *hub;
 static struct cn_client *c;
 static struct cn_user *user;
 static int fd; /* the client's */
 
-/* A daemon of which the client is the only one, on a network without other nodes. */
 static int setup(void **state)
 {
-	const struct cn_msg_hello hello = { .head = { .type = CN_MSG_HELLO },
-					    .magic = CN_MSG_MAGIC,
-					    .version = CN_MSG_VERSION };
-	struct cn_engine_config config;
-	struct cn_msg_welcome welcome;
-	int p[2];
-
 	(void)state;
-	d = calloc(1, sizeof(*d));
-	hub = cn_hub_new(1, 1500, 8);
-	assert_true(d != NULL && hub != NULL);
-	cn_config_init(&d->config);
-	d->now = 1000 * CN_MS;
-	d->memory.base = d->memory.total = (uint64_t)64 << 20;
-	d->memory.usage_fd = -1;
-	d->runtime.link = cn_hub_port(hub, 0);
-	cn_engine_config_init(&config);
-	memcpy(config.node.mac, d->runtime.link->mac, 6);
-	config.node.epoch = 1;
-	config.node.mtu = 1500;
-	config.task_min = CN_TASK_MIN;
-	snprintf(config.node.name, sizeof(config.node.name), "self");
-	assert_int_equal(cn_engine_new(&config, &d->runtime.engine, NULL), COLLNET_OK);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p), 0);
-	d->guarded = cn_receive_guard(p[0]);
-	fd = p[1];
-	c = cn_client_new(d, p[0], 1000);
-	assert_non_null(c);
-	user = c->user;
-	cn_client_message(c, (const union cn_msg *)(const void *)&hello, sizeof(hello));
-	assert_int_equal(recv(fd, &welcome, sizeof(welcome), MSG_DONTWAIT), sizeof(welcome));
+	daemon_fixture_begin(&fixture);
+	d = fixture.daemon;
+	c = fixture.client;
+	user = fixture.user;
+	fd = fixture.fd;
 	return 0;
 }
 
-/* Nothing remains charged to anybody. */
 static int teardown(void **state)
 {
 	(void)state;
-	cn_client_end(d);
-	for (int q = 0; q < CN_QUOTAS; q++) {
-		assert_int_equal(user->used[q], 0);
-	}
-	cn_engine_free(d->runtime.engine);
-	cn_hub_free(hub);
-	close(fd);
-	free(d);
+	fixture.fd = fd;
+	daemon_fixture_end(&fixture);
 	return 0;
 }
 
@@ -256,20 +222,6 @@ static uint32_t teams_of(const struct cn_client *of)
 	return n;
 }
 
-/* Another client, greeted, of this user; the test's end of its socket in *end. */
-static struct cn_client *another(uid_t uid, int *end)
-{
-	struct cn_client *other;
-	int p[2];
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p), 0);
-	other = cn_client_new(d, p[0], uid);
-	assert_non_null(other);
-	other->greeted = true;
-	*end = p[1];
-	return other;
-}
-
 /* A user that invents secrets, and so owners, has no more lines of the log, and takes none of
  * another user's. */
 static void join__lines_of_a_user(void **state)
@@ -291,7 +243,7 @@ static void join__lines_of_a_user(void **state)
 		assert_int_equal(ask(&leave, sizeof(leave), CN_MSG_REPLY), COLLNET_OK);
 	}
 	assert_in_range(logged_lines, 50, JOBS / 2);
-	other = another(1001, &end);
+	other = daemon_fixture_another(d, 1001, &end);
 	log_capture();
 	join_team(other, 0, "other", 1);
 	assert_non_null(strstr(logged, "job other: 1 ranks on 1 nodes are there"));
@@ -309,7 +261,7 @@ static void close__in_turns(void **state)
 	int end;
 
 	(void)state;
-	other = another(1000, &end);
+	other = daemon_fixture_another(d, 1000, &end);
 	for (uint32_t i = 0; i < TEAMS; i++) {
 		snprintf(job, sizeof(job), "job%u", i);
 		join_team(c, 201 * i, job, 2);
@@ -355,7 +307,7 @@ static void close__before_others_come(void **state)
 	int end, old = fd;
 
 	(void)state;
-	other = another(1000, &end);
+	other = daemon_fixture_another(d, 1000, &end);
 	join_team(c, 0, "first", 2);
 	join_team(c, 1, "job", 2);
 	assert_int_equal(open_endpoint(HIGH, 7), COLLNET_OK);
@@ -383,153 +335,6 @@ static void close__before_others_come(void **state)
 	close(old);
 }
 
-#define CROWD 130u /* ranks on the node: their all-to-all is planned by a task */
-
-static void join_crowd(void)
-{
-	struct cn_msg_join m = { .ranks = CROWD, .timeout_ms = 1000, .job = "crowd" };
-
-	m.head.type = CN_MSG_JOIN;
-	for (uint32_t r = 0; r < CROWD; r++) {
-		m.head.tag = m.team = m.rank = r;
-		cn_client_message(c, (const union cn_msg *)(const void *)&m, sizeof(m));
-	}
-	for (uint32_t r = 0; r < CROWD; r++) {
-		assert_true(recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0);
-		assert_int_equal(answer.head.type, CN_MSG_JOINED);
-	}
-}
-
-static int32_t call_alltoall(uint32_t rank, bool persistent)
-{
-	const struct cn_msg_coll m = { .head = { .type = CN_MSG_COLL, .tag = rank },
-				       .team = rank,
-				       .op = CN_OP_ALLTOALL,
-				       .algorithm = "shuffle",
-				       .timeout_ms = 1000,
-				       .persistent = persistent,
-				       .send = { .region = CN_MSG_NO_REGION },
-				       .recv = { .region = CN_MSG_NO_REGION },
-				       .blocks = { .region = CN_MSG_NO_REGION },
-				       .scratch = { .region = CN_MSG_NO_REGION } };
-
-	return ask(&m, sizeof(m), CN_MSG_DONE);
-}
-
-static void run_task(void)
-{
-	struct cn_task *x = cn_engine_next_task(d->runtime.engine);
-
-	assert_non_null(x);
-	cn_task_run(x);
-	cn_engine_task_done(d->runtime.engine, x);
-	cn_call_make_waiting(d);
-}
-
-/* The type of what is on the client's socket; 0: nothing. */
-static uint32_t heard(int at)
-{
-	static union cn_msg m;
-
-	return recv(at, &m, sizeof(m), MSG_DONTWAIT) > 0 ? m.head.type : 0;
-}
-
-/* A call waits for a task, and what the client sends after it; other clients do not. */
-static void call__waits_alone(void **state)
-{
-	const struct cn_msg_open open = { .head = { .type = CN_MSG_OPEN }, .number = 7 };
-	const struct cn_msg_open open_other = { .head = { .type = CN_MSG_OPEN }, .number = 8 };
-	const struct cn_msg_head ping = { .type = CN_MSG_PING };
-	struct cn_client *other;
-	int end;
-
-	(void)state;
-	other = another(1001, &end);
-	join_crowd();
-	assert_int_equal(call_alltoall(0, false), INT32_MAX);
-	assert_non_null(c->call.op);
-	assert_int_equal(send(fd, &ping, sizeof(ping), 0), sizeof(ping));
-	assert_int_equal(send(fd, &open, sizeof(open), 0), sizeof(open));
-	assert_int_equal(send(end, &open_other, sizeof(open_other), 0), sizeof(open_other));
-	for (int i = 0; i < 3; i++) {
-		cn_client_readable(c);
-	}
-	assert_int_not_equal(heard(fd), 0); /* of PING */
-	assert_int_equal(heard(fd), 0);
-	cn_client_readable(other);
-	assert_int_equal(heard(end), CN_MSG_REPLY);
-	assert_int_equal(cn_member_local(c->teams[0]), CROWD);
-	run_task();
-	assert_null(c->call.op);
-	cn_client_readable(c);
-	assert_int_equal(heard(fd), CN_MSG_REPLY);
-	for (uint32_t r = 1; r < CROWD; r++) {
-		assert_int_equal(call_alltoall(r, false), INT32_MAX);
-		assert_null(c->call.op);
-	}
-	while (cn_engine_deadline(d->runtime.engine) == 0) { /* it starts, and copies */
-		cn_engine_expire(d->runtime.engine, d->now);
-	}
-	for (uint32_t r = 0; r < CROWD; r++) {
-		assert_int_equal(heard(fd), CN_MSG_DONE);
-	}
-	assert_int_equal(user->used[CN_QUOTA_REQUESTS], 0);
-	close(end);
-}
-
-static void call__to_prepare(void **state)
-{
-	const struct cn_msg_release release = { .head = { .type = CN_MSG_RELEASE, .tag = 3 } };
-
-	(void)state;
-	join_crowd();
-	assert_int_equal(call_alltoall(3, true), INT32_MAX);
-	run_task();
-	assert_int_equal(heard(fd), CN_MSG_DONE);
-	assert_true(c->ops[3].kept && !c->ops[3].busy && c->ops[3].prepared != NULL);
-	assert_int_equal(ask(&release, sizeof(release), CN_MSG_DONE), INT32_MAX);
-	assert_false(c->marked);
-}
-
-/* The client, or the interface, goes: teardown() sees that nothing remains. */
-static void call__of_a_client_that_ends(void **state)
-{
-	(void)state;
-	join_crowd();
-	assert_int_equal(call_alltoall(0, false), INT32_MAX);
-	cn_client_mark(c, NULL);
-	cn_call_make_waiting(d);
-	cn_client_end(d);
-	assert_int_equal(d->nwaiting, 0);
-}
-
-static void call__of_a_team_that_is_lost(void **state)
-{
-	static union cn_msg m;
-
-	(void)state;
-	join_crowd();
-	assert_int_equal(call_alltoall(0, true), INT32_MAX);
-	cn_client_detach(c);
-	assert_int_equal(d->nwaiting, 0);
-	assert_true(recv(fd, &m, sizeof(m), MSG_DONTWAIT) > 0);
-	assert_int_equal(m.head.type, CN_MSG_DONE);
-	assert_int_equal(m.done.status, COLLNET_EIFACE);
-	assert_false(c->ops[0].kept || c->ops[0].busy);
-}
-
-/* A client whose call waits dies: that is not found out after the task only. */
-static void call__of_a_client_that_dies(void **state)
-{
-	(void)state;
-	join_crowd();
-	assert_int_equal(call_alltoall(0, false), INT32_MAX);
-	close(fd);
-	fd = -1;
-	cn_client_readable(c);
-	assert_true(c->marked);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -541,11 +346,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(join__lines_of_a_user, setup, teardown),
 		cmocka_unit_test_setup_teardown(close__in_turns, setup, teardown),
 		cmocka_unit_test_setup_teardown(close__before_others_come, setup, teardown),
-		cmocka_unit_test_setup_teardown(call__waits_alone, setup, teardown),
-		cmocka_unit_test_setup_teardown(call__to_prepare, setup, teardown),
-		cmocka_unit_test_setup_teardown(call__of_a_client_that_ends, setup, teardown),
-		cmocka_unit_test_setup_teardown(call__of_a_team_that_is_lost, setup, teardown),
-		cmocka_unit_test_setup_teardown(call__of_a_client_that_dies, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

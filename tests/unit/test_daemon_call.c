@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* daemon/operation.c and client.c: a client's call that waits for a task, and what is behind it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon_fixture.h"
+
+static struct daemon_fixture fixture;
+static struct cn_daemon *d;
+static struct cn_client *c;
+static struct cn_user *user;
+static union cn_msg answer; /* the last one */
+static int fd;		    /* the client's */
+
+static int setup(void **state)
+{
+	(void)state;
+	daemon_fixture_begin(&fixture);
+	d = fixture.daemon;
+	c = fixture.client;
+	user = fixture.user;
+	fd = fixture.fd;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	fixture.fd = fd;
+	daemon_fixture_end(&fixture);
+	return 0;
+}
+
+#define CROWD 130u /* ranks on the node: their all-to-all is planned by a task */
+
+static void join_crowd(void)
+{
+	struct cn_msg_join m = { .ranks = CROWD, .timeout_ms = 1000, .job = "crowd" };
+
+	m.head.type = CN_MSG_JOIN;
+	for (uint32_t r = 0; r < CROWD; r++) {
+		m.head.tag = m.team = m.rank = r;
+		cn_client_message(c, (const union cn_msg *)(const void *)&m, sizeof(m));
+	}
+	for (uint32_t r = 0; r < CROWD; r++) {
+		assert_true(recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0);
+		assert_int_equal(answer.head.type, CN_MSG_JOINED);
+	}
+}
+
+static void call_alltoall(uint32_t rank, bool persistent)
+{
+	const struct cn_msg_coll m = { .head = { .type = CN_MSG_COLL, .tag = rank },
+				       .team = rank,
+				       .op = CN_OP_ALLTOALL,
+				       .algorithm = "shuffle",
+				       .timeout_ms = 1000,
+				       .persistent = persistent,
+				       .send = { .region = CN_MSG_NO_REGION },
+				       .recv = { .region = CN_MSG_NO_REGION },
+				       .blocks = { .region = CN_MSG_NO_REGION },
+				       .scratch = { .region = CN_MSG_NO_REGION } };
+
+	cn_client_message(c, (const union cn_msg *)(const void *)&m, sizeof(m));
+}
+
+static void run_task(void)
+{
+	struct cn_task *x = cn_engine_next_task(d->runtime.engine);
+
+	assert_non_null(x);
+	cn_task_run(x);
+	cn_engine_task_done(d->runtime.engine, x);
+	cn_call_make_waiting(d);
+}
+
+/* The type of what is on the client's socket; 0: nothing. */
+static uint32_t heard(int at)
+{
+	static union cn_msg m;
+
+	return recv(at, &m, sizeof(m), MSG_DONTWAIT) > 0 ? m.head.type : 0;
+}
+
+/* How many PONG are on the client's socket, in front of other messages or alone. */
+static uint32_t pongs(int at)
+{
+	uint32_t n = 0, type;
+
+	while ((type = heard(at)) != 0) {
+		assert_int_equal(type, CN_MSG_PONG);
+		n++;
+	}
+	return n;
+}
+
+/* A call waits for a task, and what the client sends after it; other clients do not. */
+static void call__waits_alone(void **state)
+{
+	const struct cn_msg_open open = { .head = { .type = CN_MSG_OPEN }, .number = 7 };
+	const struct cn_msg_open open_other = { .head = { .type = CN_MSG_OPEN }, .number = 8 };
+	const struct cn_msg_head ping = { .type = CN_MSG_PING };
+	struct cn_client *other;
+	int end;
+
+	(void)state;
+	other = daemon_fixture_another(d, 1001, &end);
+	join_crowd();
+	call_alltoall(0, false);
+	assert_non_null(c->call.op);
+	assert_int_equal(send(fd, &ping, sizeof(ping), 0), sizeof(ping));
+	assert_int_equal(send(fd, &open, sizeof(open), 0), sizeof(open));
+	assert_int_equal(send(end, &open_other, sizeof(open_other), 0), sizeof(open_other));
+	for (int i = 0; i < 3; i++) {
+		cn_client_readable(c);
+	}
+	assert_int_not_equal(pongs(fd), 0); /* and nothing else */
+	cn_client_readable(other);
+	assert_int_equal(heard(end), CN_MSG_REPLY);
+	assert_int_equal(cn_member_local(c->teams[0]), CROWD);
+	run_task();
+	assert_null(c->call.op);
+	cn_client_readable(c);
+	assert_int_equal(heard(fd), CN_MSG_REPLY);
+	for (uint32_t r = 1; r < CROWD; r++) {
+		call_alltoall(r, false);
+		assert_null(c->call.op);
+	}
+	while (cn_engine_deadline(d->runtime.engine) == 0) { /* it starts, and copies */
+		cn_engine_expire(d->runtime.engine, d->now);
+	}
+	for (uint32_t r = 0; r < CROWD; r++) {
+		assert_int_equal(heard(fd), CN_MSG_DONE);
+	}
+	assert_int_equal(user->used[CN_QUOTA_REQUESTS], 0);
+	close(end);
+}
+
+static void call__to_prepare(void **state)
+{
+	const struct cn_msg_release release = { .head = { .type = CN_MSG_RELEASE, .tag = 3 } };
+
+	(void)state;
+	join_crowd();
+	call_alltoall(3, true);
+	run_task();
+	assert_int_equal(heard(fd), CN_MSG_DONE);
+	assert_true(c->ops[3].kept && !c->ops[3].busy && c->ops[3].prepared != NULL);
+	cn_client_message(c, (const union cn_msg *)(const void *)&release, sizeof(release));
+	assert_int_equal(heard(fd), 0);
+	assert_false(c->marked);
+}
+
+/* The client, or the interface, goes: teardown() sees that nothing remains. */
+static void call__of_a_client_that_ends(void **state)
+{
+	(void)state;
+	join_crowd();
+	call_alltoall(0, false);
+	cn_client_mark(c, NULL);
+	cn_call_make_waiting(d);
+	cn_client_end(d);
+	assert_int_equal(d->nwaiting, 0);
+}
+
+static void call__of_a_team_that_is_lost(void **state)
+{
+	static union cn_msg m;
+
+	(void)state;
+	join_crowd();
+	call_alltoall(0, true);
+	cn_client_detach(c);
+	assert_int_equal(d->nwaiting, 0);
+	assert_true(recv(fd, &m, sizeof(m), MSG_DONTWAIT) > 0);
+	assert_int_equal(m.head.type, CN_MSG_DONE);
+	assert_int_equal(m.done.status, COLLNET_EIFACE);
+	assert_false(c->ops[0].kept || c->ops[0].busy);
+}
+
+/* A client whose call waits dies: that is not found out after the task only. */
+static void call__of_a_client_that_dies(void **state)
+{
+	(void)state;
+	join_crowd();
+	call_alltoall(0, false);
+	close(fd);
+	fd = -1;
+	cn_client_readable(c);
+	assert_true(c->marked);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(call__waits_alone),	   CASE(call__to_prepare),
+		CASE(call__of_a_client_that_ends), CASE(call__of_a_team_that_is_lost),
+		CASE(call__of_a_client_that_dies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

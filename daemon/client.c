@@ -204,6 +204,22 @@ static bool sent_a_signal(const struct cn_client *c)
 	return n == (ssize_t)sizeof(m) && (m.type == CN_MSG_PING || m.type == CN_MSG_DOORBELL);
 }
 
+/*
+ * What a client sends behind its call that waits stays in its socket, and PINGs may be among that.
+ * So all of that is answered by a PONG, which fails where the client has ended. The loop says once
+ * that something has come.
+ */
+static void respond_if_waiting(struct cn_client *c)
+{
+	static const struct cn_msg_head ping = { .type = CN_MSG_PING };
+	struct cn_msg_head m;
+
+	if (!c->marked && c->call.op != NULL &&
+	    recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT) >= 0) {
+		cn_report_alive(c, &ping);
+	}
+}
+
 static void receive(struct cn_client *c)
 {
 	static union cn_msg m;
@@ -246,6 +262,7 @@ void cn_client_readable(struct cn_client *c)
 		receive(c);
 		cn_turn_is_over(d);
 	}
+	respond_if_waiting(c);
 	if (served) {
 		cn_turn_end(d, c->user);
 	}

@@ -2,7 +2,7 @@
 /*
  * Clients' operations: their messages, and their calls of the engine. A call that needs what takes
  * long, a plan, waits for a task of the engine (coll/task.h). The client's next requests stay in
- * its ring and its socket until then; PING is answered.
+ * its ring and its socket until then, in their order; it is told that the daemon lives (client.c).
  */
 #include "daemon/daemon.h"
 

@@ -16,12 +16,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define RESPONSE_TIMEOUT (5000 * CN_MS) /* for responses that need only the daemon */
+#define RESPONSE_TIMEOUT (5000 * CN_MS) /* for the WELCOME, and until it reads what we send */
 /*
  * A call that waits probes a silent daemon after an interval, and gives it up after so many more:
- * after the peer timeout of the daemon, as long as nodes wait for each other. Intervals are
- * counted, and not the clock alone, so that a program that was stopped itself does not blame the
- * daemon.
+ * after the peer timeout of the daemon, as long as nodes wait for each other. While the daemon
+ * responds, a response is waited for: it may be due after another call of this process only.
+ * Intervals are counted, and not the clock alone, so that a program that was stopped itself does
+ * not blame the daemon.
  */
 #define INTERVALS 3u
 
@@ -251,7 +252,7 @@ int cn_socket_request(struct collnet *c, void *m, size_t len, enum cn_msg_type r
 {
 	struct cn_daemon_side *d = c->impl;
 	struct cn_msg_head *head = m;
-	const cn_time until = cn_now() + RESPONSE_TIMEOUT;
+	const cn_time until = d->interval == 0 ? cn_now() + RESPONSE_TIMEOUT : CN_NEVER;
 	cn_time now;
 	int got, rc;
 

@@ -315,8 +315,10 @@ struct cn_msg_table {
 
 /*
  * Messages that are a head alone. PING probes whether the daemon runs, when a program has waited
- * for a while; -> PONG. The library has one of them outstanding at most. DOORBELL: there are
- * requests in the ring. EVENT: there are completions. Neither has a response.
+ * for a while; -> PONG. The library has one of them outstanding at most. While the daemon reads no
+ * further because a call waits for its plan, all that comes is answered by a PONG, before its
+ * response. DOORBELL: there are requests in the ring. EVENT: there are completions. Neither has a
+ * response.
  */
 
 struct cn_msg_welcome {

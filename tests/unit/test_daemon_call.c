@@ -143,6 +143,41 @@ static void call__waits_alone(void **state)
 	close(end);
 }
 
+/* A client whose call waits learns that the daemon lives, whatever it has sent before it asks. The
+ * loop may say once that several messages have come. */
+static void call__ping_behind_others(void **state)
+{
+	const struct cn_msg_open open = { .head = { .type = CN_MSG_OPEN }, .number = 7 };
+	const struct cn_msg_head ping = { .type = CN_MSG_PING }, bell = { .type = CN_MSG_DOORBELL };
+
+	(void)state;
+	join_crowd();
+	call_alltoall(0, false);
+	cn_client_readable(c);
+	assert_int_equal(pongs(fd), 0);
+	assert_int_equal(send(fd, &bell, sizeof(bell), 0), sizeof(bell));
+	assert_int_equal(send(fd, &ping, sizeof(ping), 0), sizeof(ping));
+	cn_client_readable(c);
+	assert_int_not_equal(pongs(fd), 0);
+	assert_int_equal(send(fd, &open, sizeof(open), 0), sizeof(open));
+	cn_client_readable(c);
+	assert_int_not_equal(pongs(fd), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(send(fd, &ping, sizeof(ping), 0), sizeof(ping));
+		cn_client_readable(c);
+		assert_int_not_equal(pongs(fd), 0);
+	}
+	run_task();
+	assert_null(c->call.op);
+	cn_client_readable(c);
+	assert_int_equal(heard(fd), CN_MSG_REPLY);
+	for (int i = 0; i < 4; i++) {
+		cn_client_readable(c);
+		assert_int_equal(heard(fd), i < 3 ? CN_MSG_PONG : 0);
+	}
+	assert_false(c->marked);
+}
+
 static void call__to_prepare(void **state)
 {
 	const struct cn_msg_release release = { .head = { .type = CN_MSG_RELEASE, .tag = 3 } };
@@ -197,14 +232,33 @@ static void call__of_a_client_that_dies(void **state)
 	assert_true(c->marked);
 }
 
+/* Nor is it behind what the client sent before. */
+static void call__of_a_client_that_dies_later(void **state)
+{
+	const struct cn_msg_open open = { .head = { .type = CN_MSG_OPEN }, .number = 7 };
+
+	(void)state;
+	join_crowd();
+	call_alltoall(0, false);
+	assert_int_equal(send(fd, &open, sizeof(open), 0), sizeof(open));
+	close(fd);
+	fd = -1;
+	cn_client_readable(c);
+	assert_true(c->marked);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(call__waits_alone),	   CASE(call__to_prepare),
-		CASE(call__of_a_client_that_ends), CASE(call__of_a_team_that_is_lost),
+		CASE(call__waits_alone),
+		CASE(call__ping_behind_others),
+		CASE(call__to_prepare),
+		CASE(call__of_a_client_that_ends),
+		CASE(call__of_a_team_that_is_lost),
 		CASE(call__of_a_client_that_dies),
+		CASE(call__of_a_client_that_dies_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,6 +47,7 @@ int sched_yield(void)
 enum behaviour {
 	SILENT,	    /* reads nothing after the handshake */
 	RESPONSIVE, /* to PING only */
+	LATE,	    /* responds to STATS after BEFORE_STATS times PING */
 	WRONG_TYPE, /* responds to STATS with a RANK_NAMES */
 	WRONG_DONE, /* responds to PING, and completes a request that is not pending */
 	WRONG_RING, /* responds to PING, and writes an impossible counter */
@@ -57,6 +58,8 @@ enum behaviour {
 	ENDS,	   /* closes the connection after the handshake */
 	REFUSES,
 };
+
+#define BEFORE_STATS 55u
 
 static void respond(int fd, uint32_t type, uint32_t tag)
 {
@@ -168,6 +171,7 @@ static void serve(int listening, enum behaviour b, uint32_t peer_timeout_ms)
 				    .peer_timeout_ms = peer_timeout_ms,
 				    .node = "here" };
 	int fd = accept(listening, NULL, NULL);
+	uint32_t pings = 0, stats = 0;
 	union cn_msg m;
 
 	alarm(20);
@@ -186,6 +190,11 @@ static void serve(int listening, enum behaviour b, uint32_t peer_timeout_ms)
 	while (b != SILENT && recv(fd, &m, sizeof(m), 0) > 0) {
 		if (m.head.type == CN_MSG_PING) {
 			respond(fd, CN_MSG_PONG, m.head.tag);
+			if (b == LATE && ++pings == BEFORE_STATS) {
+				respond(fd, CN_MSG_STATS_REPLY, stats);
+			}
+		} else if (b == LATE && m.head.type == CN_MSG_STATS) {
+			stats = m.head.tag;
 		} else if (b == WRONG_TYPE && m.head.type == CN_MSG_STATS) {
 			respond(fd, CN_MSG_RANK_NAMES, m.head.tag);
 		} else if (m.head.type == CN_MSG_REGION) {
@@ -275,6 +284,17 @@ static void probe__a_daemon_that_responds_is_not_given_up(void **state)
 	(void)state;
 	assert_non_null(strstr(collnet_error(c), "did not end"));
 	assert_true(ms >= 2900); /* the deadline, and two seconds for the daemon to report it */
+	end(c);
+}
+
+/* A response may be due when another call has been planned, which takes longer than 5 s. */
+static void request__response_of_a_daemon_that_is_late(void **state)
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+	collnet_t *c = open_context(LATE, 300);
+
+	(void)state;
+	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_OK);
 	end(c);
 }
 
@@ -498,6 +518,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(probe__gives_up_after_the_daemons_peer_timeout),
 		cmocka_unit_test(probe__a_daemon_that_responds_is_not_given_up),
+		cmocka_unit_test(request__response_of_a_daemon_that_is_late),
 		cmocka_unit_test(request__unexpected_responses_end_the_context),
 		cmocka_unit_test(error__of_a_thread_that_has_ended),
 		cmocka_unit_test(rings__what_no_daemon_writes_ends_the_context),

@@ -9,6 +9,7 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/close.c \
 	daemon/combine.c \
 	daemon/config.c \
+	daemon/config.h \
 	daemon/daemon.h \
 	daemon/event.c \
 	daemon/interface.c \

@@ -424,6 +424,11 @@ bool cn_operation_release(struct cn_client *c, const struct cn_msg_release *m);
 void cn_call_make(struct cn_client *c, const struct cn_client_call *k);
 /* A task is done: the calls that wait are made again. */
 void cn_call_make_waiting(struct cn_daemon *d);
+/* The same, if the thread has done one. */
+void cn_call_take_task(struct cn_daemon *d);
+/* The next task of the engine is to be run, if there is one. Where there is none, a call may still
+ * wait for one that ended with its operation: calls are made again. */
+void cn_call_give_task(struct cn_daemon *d);
 /* The client ends: its call is not made again. */
 void cn_call_drop(struct cn_client *c);
 /* Persistent operations of a team are released: it ends. */

@@ -198,28 +198,6 @@ static bool reap(struct cn_daemon *d)
 	return cn_client_reap(d);
 }
 
-/* A task of the engine is done. */
-static void take_task(struct cn_daemon *d)
-{
-	if (d->runtime.engine != NULL && cn_helper_take(d->helper, d->runtime.engine)) {
-		cn_call_make_waiting(d);
-	}
-}
-
-/* The next one, if there is. Where there is none, a call may still wait for one that was dropped,
- * with its operation. */
-static void give_task(struct cn_daemon *d)
-{
-	if (d->helper == NULL || d->runtime.engine == NULL) {
-		return;
-	}
-	cn_helper_give(d->helper, d->runtime.engine);
-	if (d->nwaiting > 0 && !cn_helper_busy(d->helper)) {
-		cn_call_make_waiting(d);
-		cn_helper_give(d->helper, d->runtime.engine);
-	}
-}
-
 static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, struct cn_err *err)
 {
 	int rc = COLLNET_OK;
@@ -234,7 +212,7 @@ static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, s
 		} else if (about == &signal_mark) {
 			take_signal(d);
 		} else if (about == &helper_mark) {
-			take_task(d);
+			cn_call_take_task(d);
 		} else if (about == &netlink_mark) {
 			rc = cn_iface_readable(d, err);
 		} else if (about != &link_mark && about != &send_mark) {
@@ -346,7 +324,7 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 		}
 		cn_turn_round(d);
 		work = cn_rings_poll(d) || work > 0;
-		give_task(d);
+		cn_call_give_task(d);
 		if (work > 0) {
 			cn_spin_over(&d->spin, d->now);
 			rc = go_on(d, false, err);

@@ -126,6 +126,25 @@ void cn_call_make_waiting(struct cn_daemon *d)
 	cn_engine_task_over(d->runtime.engine);
 }
 
+void cn_call_take_task(struct cn_daemon *d)
+{
+	if (d->runtime.engine != NULL && cn_helper_take(d->helper, d->runtime.engine)) {
+		cn_call_make_waiting(d);
+	}
+}
+
+void cn_call_give_task(struct cn_daemon *d)
+{
+	if (d->helper == NULL || d->runtime.engine == NULL) {
+		return;
+	}
+	cn_helper_give(d->helper, d->runtime.engine);
+	if (d->nwaiting > 0 && !cn_helper_busy(d->helper)) { /* the task was dropped */
+		cn_call_make_waiting(d);
+		cn_helper_give(d->helper, d->runtime.engine);
+	}
+}
+
 void cn_call_drop(struct cn_client *c)
 {
 	struct cn_op_slot *op = c->call.op;

@@ -127,12 +127,12 @@ struct cn_task *cn_engine_next_task(struct cn_engine *e)
 	if (all->running != NULL || (all->first == NULL && all->discarded == NULL)) {
 		return NULL;
 	}
-	drop_failed(all);
 	if (all->discarded != NULL) {
 		all->freeing = (struct cn_task){ .kind = CN_TASK_FREE, .memory = all->discarded };
 		all->discarded = NULL;
 		all->running = &all->freeing;
 	} else {
+		drop_failed(all);
 		all->running = next_in_turn(all);
 	}
 	return all->running;

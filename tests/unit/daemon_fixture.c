@@ -46,6 +46,7 @@ void daemon_fixture_begin(struct daemon_fixture *f)
 	d->memory.usage_fd = -1;
 	d->runtime.link = cn_hub_port(f->hub, 0);
 	d->runtime.engine = engine(d->runtime.link);
+	assert_int_equal(cn_helper_new(&d->helper, NULL), COLLNET_OK);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p), 0);
 	d->guarded = cn_receive_guard(p[0]);
 	f->fd = p[1];
@@ -62,6 +63,8 @@ void daemon_fixture_end(struct daemon_fixture *f)
 	for (int q = 0; q < CN_QUOTAS; q++) {
 		assert_int_equal(f->user->used[q], 0);
 	}
+	cn_helper_wait(f->daemon->helper, f->daemon->runtime.engine);
+	cn_helper_free(f->daemon->helper);
 	cn_engine_free(f->daemon->runtime.engine);
 	cn_hub_free(f->hub);
 	close(f->fd);

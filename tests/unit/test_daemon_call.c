@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* daemon/operation.c and client.c: a client's call that waits for a task, and what is behind it. */
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,14 +72,15 @@ static void call_alltoall(uint32_t rank, bool persistent)
 	cn_client_message(c, (const union cn_msg *)(const void *)&m, sizeof(m));
 }
 
+/* The loop goes on until a task is done. */
 static void run_task(void)
 {
-	struct cn_task *x = cn_engine_next_task(d->runtime.engine);
+	struct pollfd p = { .fd = cn_helper_fd(d->helper), .events = POLLIN };
 
-	assert_non_null(x);
-	cn_task_run(x);
-	cn_engine_task_done(d->runtime.engine, x);
-	cn_call_make_waiting(d);
+	cn_call_give_task(d);
+	assert_true(cn_helper_busy(d->helper));
+	assert_int_equal(poll(&p, 1, -1), 1);
+	cn_call_take_task(d);
 }
 
 /* The type of what is on the client's socket; 0: nothing. */
@@ -200,7 +202,7 @@ static void call__of_a_client_that_ends(void **state)
 	join_crowd();
 	call_alltoall(0, false);
 	cn_client_mark(c, NULL);
-	cn_call_make_waiting(d);
+	run_task();
 	cn_client_end(d);
 	assert_int_equal(d->nwaiting, 0);
 }
@@ -247,6 +249,66 @@ static void call__of_a_client_that_dies_later(void **state)
 	assert_true(c->marked);
 }
 
+static void make_region(struct cn_client *of)
+{
+	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION },
+					 .region = 1,
+					 .bytes = 8192 };
+
+	cn_client_message(of, (const union cn_msg *)(const void *)&m, sizeof(m));
+}
+
+/* The crowd, of which rank 0 is another client's, joins, and calls an all-to-all of no bytes. The
+ * last call waits for its plan. */
+static void call_vector(struct cn_client *other, int end)
+{
+	struct cn_msg_join join = {
+		.head = { .type = CN_MSG_JOIN }, .ranks = CROWD, .timeout_ms = 1000, .job = "crowd"
+	};
+	struct cn_msg_coll coll = { .head = { .type = CN_MSG_COLL },
+				    .op = CN_OP_ALLTOALLV,
+				    .timeout_ms = 1000,
+				    .send = { .region = CN_MSG_NO_REGION },
+				    .recv = { .region = CN_MSG_NO_REGION },
+				    .blocks = { .region = 1 },
+				    .scratch = { .region = CN_MSG_NO_REGION } };
+
+	make_region(other);
+	make_region(c);
+	for (uint32_t r = 0; r < CROWD; r++) {
+		join.head.tag = join.team = join.rank = r;
+		cn_client_message(r == 0 ? other : c, (const union cn_msg *)(const void *)&join,
+				  sizeof(join));
+	}
+	for (uint32_t r = 0; r < CROWD; r++) {
+		coll.head.tag = coll.team = r;
+		cn_client_message(r == 0 ? other : c, (const union cn_msg *)(const void *)&coll,
+				  sizeof(coll));
+	}
+	while (heard(fd) != 0 || heard(end) != 0) {
+	}
+	assert_non_null(c->call.op);
+}
+
+/* The team fails before the task is run that a call waits for. */
+static void call__whose_task_is_dropped(void **state)
+{
+	struct cn_client *other;
+	int end;
+
+	(void)state;
+	other = daemon_fixture_another(d, 1000, &end);
+	call_vector(other, end);
+	cn_client_mark(other, NULL);
+	cn_client_reap(d);
+	cn_call_give_task(d);
+	assert_null(c->call.op);
+	for (uint32_t r = 1; r < CROWD; r++) {
+		assert_int_equal(heard(fd), CN_MSG_DONE);
+	}
+	close(end);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -259,6 +321,7 @@ int main(void)
 		CASE(call__of_a_team_that_is_lost),
 		CASE(call__of_a_client_that_dies),
 		CASE(call__of_a_client_that_dies_later),
+		CASE(call__whose_task_is_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,7 +142,8 @@ static void call__of_a_vector(void **state)
 static void call__fails_by_a_task(void **state)
 {
 	struct engine_fixture *w = engine_fixture(2, NULL, with_tasks);
-	struct crowd *c = crowd_join(w, "long", HERE, THERE, 1);
+	struct crowd *c = crowd_join(w, "long", HERE, THERE, 1),
+		     *other = crowd_join(w, "other", HERE, 1, 2);
 	struct cn_engine *e = w->engines[0];
 
 	(void)state;
@@ -155,8 +156,11 @@ static void call__fails_by_a_task(void **state)
 	assert_int_equal(call(c, 1, false), COLLNET_ELIMIT);
 	assert_null(cn_engine_next_task(e));
 	assert_int_equal(call(c, 0, false), COLLNET_ELIMIT);
-	/* another task is run: the error is forgotten */
 	cn_engine_discard(e, malloc(1 << 20), 1 << 20);
+	assert_int_equal(run_tasks(w), 1); /* frees that */
+	assert_int_equal(call(c, 0, false), COLLNET_ELIMIT);
+	/* another schedule is planned: the error is forgotten */
+	assert_int_equal(call(other, 0, false), COLLNET_INPROGRESS);
 	assert_int_equal(run_tasks(w), 1);
 	e->config.max_schedules = 0;
 	assert_int_equal(call(c, 0, false), COLLNET_INPROGRESS);
@@ -177,6 +181,7 @@ static void call__fails_by_a_task(void **state)
 		assert_int_equal(c->rank[r].done.status, COLLNET_ELIMIT);
 	}
 	engine_run(w, SECOND);
+	crowd_free(other);
 	crowd_free(c);
 	engine_fixture_free(w);
 }

@@ -155,7 +155,6 @@ struct cn_client_call {
 	struct cn_op_slot *op;
 	struct cn_coll_args args;	/* POST, PREPARE; START: the deadline */
 	const struct cn_msg_join *join; /* JOIN */
-	uint32_t tries;			/* as a call that waits */
 };
 
 /*

@@ -9,10 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A call waits for two tasks, and is made again after each one of all clients: so often at most, as
- * others may take what was selected for it out of the place where it is kept. */
-#define TRIES_MAX (4 * CN_CLIENTS_MAX)
-
 /* ---- calls ---------------------------------------------------------------------------- */
 
 /* Its team is gone, by now. */
@@ -95,9 +91,6 @@ void cn_call_make(struct cn_client *c, const struct cn_client_call *k)
 	struct cn_err err;
 	int rc = try_call(c, k, &err);
 
-	if (rc == COLLNET_INPROGRESS && k == &c->call && ++c->call.tries > TRIES_MAX) {
-		rc = cn_fail(&err, COLLNET_ELIMIT, "too many operations wait to be planned");
-	}
 	if (rc == COLLNET_INPROGRESS && wait_for_task(c, k)) {
 		return;
 	}

@@ -195,8 +195,8 @@ void cn_op_check_left(struct cn_team *t, uint32_t k);
 /* ---- op_plan.c -------------------------------------------------------------------------- */
 
 /* The algorithm of a call, and its plan. COLLNET_INPROGRESS, here and below: by a task (task.h). */
-int cn_op_make_plan(struct cn_team *t, const struct cn_coll_args *a, const struct cn_algorithm **g,
-		    struct cn_plan *p, struct cn_err *err);
+int cn_op_make_plan(struct cn_member *m, const struct cn_coll_args *a,
+		    const struct cn_algorithm **g, struct cn_plan *p, struct cn_err *err);
 /* Plans it, unless it has the plan. */
 int cn_op_plan(struct cn_op *op, const struct cn_plan *p, struct cn_err *err);
 /* Plans a vector operation, of which all ranks of this node have said what they know. */

@@ -46,10 +46,22 @@ void cn_op_selected(struct cn_team *t, const struct cn_plan *p, const struct cn_
 						.user_defined = p->user_defined != 0 };
 }
 
-/* The algorithm with the smallest predicted time. */
-static int selected(struct cn_team *t, const struct cn_coll_args *a,
+static bool is_for(const struct cn_selected *c, const struct cn_plan *p)
+{
+	return c->algorithm != NULL && c->op == p->op && c->bytes == p->bytes &&
+	       c->root == p->root && c->ordered == (p->ordered != 0) &&
+	       c->user_defined == (p->user_defined != 0);
+}
+
+/*
+ * The algorithm with the smallest predicted time. It stays with the rank: other ranks' calls may
+ * take it out of the team's place while the call waits for its plan, and it would wait for another
+ * selection then, and again.
+ */
+static int selected(struct cn_member *m, const struct cn_coll_args *a,
 		    const struct cn_algorithm **out, struct cn_err *err)
 {
+	struct cn_team *t = m->team;
 	const struct cn_algorithm *best;
 	const struct cn_selected *c;
 	struct cn_plan p;
@@ -66,9 +78,8 @@ static int selected(struct cn_team *t, const struct cn_coll_args *a,
 	} else if (a->op == CN_OP_REDUCE_SCATTERV) {
 		p.bytes = cn_blocks_bytes(a->blocks.send, t->ranks) / t->ranks;
 	}
-	c = place_of(t, &p);
-	if (c->algorithm == NULL || c->op != p.op || c->bytes != p.bytes || c->root != p.root ||
-	    c->ordered != (p.ordered != 0) || c->user_defined != (p.user_defined != 0)) {
+	c = is_for(&m->selected, &p) ? &m->selected : place_of(t, &p);
+	if (!is_for(c, &p)) {
 		if (cn_select_predicts(p.op) && takes_long(t, p.op)) {
 			return cn_tasks_add(t, CN_TASK_SELECT, &p, NULL, NULL, err);
 		}
@@ -78,20 +89,22 @@ static int selected(struct cn_team *t, const struct cn_coll_args *a,
 		}
 		cn_op_selected(t, &p, best);
 	}
+	m->selected = *c;
 	*out = c->algorithm;
 	return COLLNET_OK;
 }
 
-int cn_op_make_plan(struct cn_team *t, const struct cn_coll_args *a, const struct cn_algorithm **g,
-		    struct cn_plan *p, struct cn_err *err)
+int cn_op_make_plan(struct cn_member *m, const struct cn_coll_args *a,
+		    const struct cn_algorithm **g, struct cn_plan *p, struct cn_err *err)
 {
+	const struct cn_team *t = m->team;
 	enum cn_permutation perm = a->permutation;
 	char known[160];
 	int r = COLLNET_OK;
 
 	*g = NULL;
 	if (a->algorithm == NULL) {
-		r = selected(t, a, g, err);
+		r = selected(m, a, g, err);
 	} else {
 		*g = cn_algorithm_find(a->op, a->algorithm);
 	}

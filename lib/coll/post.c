@@ -58,7 +58,7 @@ static int check(struct cn_member *m, const struct cn_coll_args *a, struct call 
 		return cn_fail(err, COLLNET_EINVAL, "%s without a reducer", cn_op_name(a->op));
 	}
 	out->args = *a;
-	return cn_op_make_plan(t, a, &out->algorithm, &out->plan, err);
+	return cn_op_make_plan(m, a, &out->algorithm, &out->plan, err);
 }
 
 /* The first rank of this node calls operation `seq`; `op`, if not NULL, has the plan and is free.

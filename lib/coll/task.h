@@ -5,9 +5,10 @@
  *
  * Where the engine's caller runs tasks (config.task_min), a call that needs one ends with
  * COLLNET_INPROGRESS and has changed nothing. It is made again when the task is over, and finds
- * what it needs: the selection with the team, the schedule with an idle operation or, of a vector
- * operation, with the operation itself. The error of one is found until all calls that wait have
- * been made again (cn_engine_task_over()), or another one is run that is not to free memory.
+ * what it needs: the selection with the team, and then with the rank, the schedule with an idle
+ * operation or, of a vector operation, with the operation itself. The error of one is found until
+ * all calls that wait have been made again (cn_engine_task_over()), or another one is run that is
+ * not to free memory.
  *
  * A task that is being run reads what it has copied, the arrays of its team's layout, its tree and
  * topology, and the blocks of a vector operation. So the team leaves these to the task if it ends,

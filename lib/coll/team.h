@@ -47,6 +47,16 @@ struct cn_team_node {
 	struct cn_unexpected_limit unexpected;
 };
 
+/* An algorithm that was selected, and what for. */
+struct cn_selected {
+	const struct cn_algorithm *algorithm; /* NULL: none */
+	uint64_t bytes;
+	uint32_t root;
+	uint8_t op;
+	bool ordered;
+	bool user_defined;
+};
+
 struct cn_member {
 	struct cn_team *team;
 	struct cn_member *next;
@@ -54,8 +64,9 @@ struct cn_member {
 	uint64_t payer;	 /* cn_engine_set_payer() */
 	uint32_t posted; /* operations posted so far */
 	uint32_t done_ops;
-	struct cn_split *split;	 /* its call divides a team (split.h); NULL: no */
-	struct cn_done *joining; /* NULL: was called */
+	struct cn_selected selected; /* for its last call, which may wait for its plan */
+	struct cn_split *split;	     /* its call divides a team (split.h); NULL: no */
+	struct cn_done *joining;     /* NULL: was called */
 	cn_time join_deadline;
 };
 
@@ -109,14 +120,7 @@ struct cn_team {
 	cn_time rtt_short;     /* the mean, of short frames */
 	struct cn_adaptive_window known;     /* window[CN_WINDOW_EXCHANGE], less after losses */
 	struct cn_adaptive_window *adaptive; /* that, or the engine's; NULL: it is fixed */
-	struct cn_selected { /* algorithms that were selected, by a hash of what they are for */
-		const struct cn_algorithm *algorithm; /* NULL: none */
-		uint64_t bytes;
-		uint32_t root;
-		uint8_t op;
-		bool ordered;
-		bool user_defined;
-	} selected[CN_SELECTED];
+	struct cn_selected selected[CN_SELECTED]; /* by a hash of what they are for */
 	struct cn_member **local; /* [nlocal] by rank, as layout.ranks[first[me] ...] */
 	uint16_t *node_by_peer;	  /* [npeers] node of a peer of the node's own transport;
 				   * UINT16_MAX: not in the team */

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "coll/engine_state.h"
+#include "coll/team.h"
 #include "daemon_fixture.h"
 
 static struct daemon_fixture fixture;
@@ -39,7 +41,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-#define CROWD 130u /* ranks on the node: their all-to-all is planned by a task */
+#define REGION 16384u /* of a client */
+#define CROWD  130u   /* ranks on the node: their all-to-all is planned by a task */
 
 static void join_crowd(void)
 {
@@ -253,7 +256,7 @@ static void make_region(struct cn_client *of)
 {
 	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION },
 					 .region = 1,
-					 .bytes = 8192 };
+					 .bytes = REGION };
 
 	cn_client_message(of, (const union cn_msg *)(const void *)&m, sizeof(m));
 }
@@ -309,6 +312,68 @@ static void call__whose_task_is_dropped(void **state)
 	close(end);
 }
 
+/* A rank of its own prepares an all-to-all of blocks of this size. */
+static void prepare_alltoall(struct cn_client *of, uint32_t team, uint64_t bytes)
+{
+	const struct cn_msg_coll m = { .head = { .type = CN_MSG_COLL },
+				       .team = team,
+				       .op = CN_OP_ALLTOALL,
+				       .bytes = bytes,
+				       .timeout_ms = 1000,
+				       .persistent = 1,
+				       .send = { .region = 1 },
+				       .recv = { .region = 1, .offset = REGION / 2 },
+				       .blocks = { .region = CN_MSG_NO_REGION },
+				       .scratch = { .region = CN_MSG_NO_REGION } };
+
+	cn_client_message(of, (const union cn_msg *)(const void *)&m, sizeof(m));
+}
+
+/* More calls wait than the team keeps selections for, and the limit does not allow their plans:
+ * each is selected once, planned once, and refused. */
+static void call__many_are_refused(void **state)
+{
+	enum { MANY = CN_SELECTED + 8 };
+	struct cn_msg_join join = {
+		.head = { .type = CN_MSG_JOIN }, .ranks = CROWD, .timeout_ms = 1000, .job = "crowd"
+	};
+	struct cn_client *one[MANY];
+	int end[MANY];
+	uint32_t tasks = 0;
+
+	(void)state;
+	d->runtime.engine->config.max_schedules = 256 << 10;
+	for (uint32_t r = 0; r < CROWD; r++) {
+		struct cn_client *of = c;
+
+		if (r < MANY) {
+			one[r] = of = daemon_fixture_another(d, 1000, &end[r]);
+			make_region(of);
+		}
+		join.head.tag = join.team = join.rank = r;
+		cn_client_message(of, (const union cn_msg *)(const void *)&join, sizeof(join));
+	}
+	for (uint32_t r = 0; r < MANY; r++) {
+		while (heard(end[r]) != 0) {
+		}
+		prepare_alltoall(one[r], r, r + 1);
+	}
+	assert_int_equal(d->nwaiting, MANY);
+	while (d->nwaiting > 0 && tasks < 4 * MANY) {
+		run_task();
+		tasks++;
+	}
+	assert_int_equal(d->nwaiting, 0);
+	assert_int_equal(d->runtime.engine->selections, MANY);
+	assert_int_equal(tasks, 2 * MANY);
+	for (uint32_t r = 0; r < MANY; r++) {
+		assert_true(recv(end[r], &answer, sizeof(answer), MSG_DONTWAIT) > 0);
+		assert_int_equal(answer.head.type, CN_MSG_DONE);
+		assert_int_equal(answer.done.status, COLLNET_ELIMIT);
+		close(end[r]);
+	}
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -322,6 +387,7 @@ int main(void)
 		CASE(call__of_a_client_that_dies),
 		CASE(call__of_a_client_that_dies_later),
 		CASE(call__whose_task_is_dropped),
+		CASE(call__many_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

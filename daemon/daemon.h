@@ -153,7 +153,7 @@ enum cn_call_kind { CN_CALL_POST, CN_CALL_PREPARE, CN_CALL_START, CN_CALL_JOIN }
 struct cn_client_call {
 	enum cn_call_kind kind;
 	struct cn_op_slot *op;
-	struct cn_coll_args args;	/* POST, PREPARE; START: the deadline */
+	struct cn_coll_args args;	/* POST, PREPARE; START, JOIN: the deadline */
 	const struct cn_msg_join *join; /* JOIN */
 };
 
@@ -249,6 +249,7 @@ struct cn_daemon {
 	uint32_t nto_wake;
 	struct cn_client *waiting[CN_CLIENTS_MAX]; /* whose call waits for a task */
 	uint32_t nwaiting;
+	cn_time calls_until;	  /* the first of their deadlines, or earlier */
 	struct cn_helper *helper; /* NULL: none */
 	struct cn_spin spin;
 	cn_time sockets_at; /* when the loop looked at descriptors last */
@@ -410,7 +411,8 @@ void cn_client_fail_lost(const struct cn_client *c, struct cn_err *err);
 /* A request on a team or endpoint that is lost ends at once. */
 bool cn_client_refuse_lost(struct cn_client *c, uint32_t tag);
 /* Joins, derives or divides, if the user may. */
-int cn_client_try_join(struct cn_op_slot *op, const struct cn_msg_join *m, struct cn_err *err);
+int cn_client_try_join(struct cn_op_slot *op, const struct cn_msg_join *m, cn_time deadline,
+		       struct cn_err *err);
 
 /* ---- operation.c ---------------------------------------------------------------------- */
 
@@ -425,9 +427,11 @@ void cn_call_make(struct cn_client *c, const struct cn_client_call *k);
 void cn_call_make_waiting(struct cn_daemon *d);
 /* The same, if the thread has done one. */
 void cn_call_take_task(struct cn_daemon *d);
-/* The next task of the engine is to be run, if there is one. Where there is none, a call may still
- * wait for one that ended with its operation: calls are made again. */
+/* The next task of the engine is to be run, if there is one. Calls are made again whose deadline
+ * has passed, or whose task may have been dropped. */
 void cn_call_give_task(struct cn_daemon *d);
+/* When that is to be called. */
+cn_time cn_call_deadline(const struct cn_daemon *d);
 /* The client ends: its call is not made again. */
 void cn_call_drop(struct cn_client *c);
 /* Persistent operations of a team are released: it ends. */

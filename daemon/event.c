@@ -280,10 +280,10 @@ static int go_on(struct cn_daemon *d, bool yield, struct cn_err *err)
 
 static int sleep_and_serve(struct cn_daemon *d, struct cn_err *err)
 {
-	const cn_time deadline = cn_min_time(d->runtime.poller != NULL
-						     ? cn_poller_deadline(d->runtime.poller)
-						     : CN_NEVER,
-					     d->accept_at);
+	const cn_time frames = d->runtime.poller != NULL ? cn_poller_deadline(d->runtime.poller)
+							 : CN_NEVER;
+	const cn_time deadline = cn_min_time(frames,
+					     cn_min_time(d->accept_at, cn_call_deadline(d)));
 	const struct cn_iface *f = &d->iface;
 	cn_time until;
 	int rc;

@@ -40,8 +40,18 @@ static int try_call(struct cn_client *c, const struct cn_client_call *k, struct 
 					    : cn_prepared_start(op->prepared, now, k->args.deadline,
 								&op->done, err);
 	default:
-		return cn_client_try_join(op, k->join, err);
+		return cn_client_try_join(op, k->join, k->args.deadline, err);
 	}
+}
+
+/* To prepare an operation is no part of one; where others are late, the engine fails the team. */
+static int prepare_in_time(const struct cn_client *c, const struct cn_client_call *k,
+			   struct cn_err *err)
+{
+	return k->kind == CN_CALL_PREPARE && k->args.deadline <= c->daemon->now
+		       ? cn_fail(err, COLLNET_ETIMEOUT,
+				 "the operation was not planned before the deadline")
+		       : COLLNET_INPROGRESS;
 }
 
 /* It is kept, with what the message said, until the task is done. */
@@ -65,6 +75,8 @@ static bool wait_for_task(struct cn_client *c, const struct cn_client_call *k)
 	if (k->args.algorithm != NULL) {
 		c->call.args.algorithm = cn_algorithm_find(k->args.op, k->args.algorithm)->name;
 	}
+	d->calls_until = d->nwaiting > 0 ? cn_min_time(d->calls_until, k->args.deadline)
+					 : k->args.deadline;
 	d->waiting[d->nwaiting++] = c;
 	cn_event_client_waits(d, c, true);
 	return true;
@@ -91,6 +103,9 @@ void cn_call_make(struct cn_client *c, const struct cn_client_call *k)
 	struct cn_err err;
 	int rc = try_call(c, k, &err);
 
+	if (rc == COLLNET_INPROGRESS) {
+		rc = prepare_in_time(c, k, &err);
+	}
 	if (rc == COLLNET_INPROGRESS && wait_for_task(c, k)) {
 		return;
 	}
@@ -117,6 +132,19 @@ void cn_call_make_waiting(struct cn_daemon *d)
 		}
 	}
 	cn_engine_task_over(d->runtime.engine);
+	d->calls_until = CN_NEVER;
+	for (uint32_t i = 0; i < d->nwaiting; i++) {
+		const struct cn_client *c = d->waiting[i];
+
+		if (!c->marked) {
+			d->calls_until = cn_min_time(d->calls_until, c->call.args.deadline);
+		}
+	}
+}
+
+cn_time cn_call_deadline(const struct cn_daemon *d)
+{
+	return d->nwaiting > 0 ? d->calls_until : CN_NEVER;
 }
 
 void cn_call_take_task(struct cn_daemon *d)
@@ -126,13 +154,21 @@ void cn_call_take_task(struct cn_daemon *d)
 	}
 }
 
+/* Not only after a task: one that a call waits for may have been dropped. */
+static bool is_to_be_made_again(struct cn_daemon *d)
+{
+	return d->nwaiting > 0 && (cn_engine_tasks_dropped(d->runtime.engine) ||
+				   d->calls_until <= d->now || !cn_helper_busy(d->helper));
+}
+
 void cn_call_give_task(struct cn_daemon *d)
 {
 	if (d->helper == NULL || d->runtime.engine == NULL) {
 		return;
 	}
 	cn_helper_give(d->helper, d->runtime.engine);
-	if (d->nwaiting > 0 && !cn_helper_busy(d->helper)) { /* the task was dropped */
+	/* Calls that are late fail their teams, in which others wait. */
+	for (int i = 0; i < 2 && is_to_be_made_again(d); i++) {
 		cn_call_make_waiting(d);
 		cn_helper_give(d->helper, d->runtime.engine);
 	}

@@ -176,11 +176,11 @@ static int check_teams(struct cn_client *c, uint64_t owner, const char *job, str
 			  : cn_quota_check(c->daemon, c->user, CN_QUOTA_TEAMS, count, 1, err);
 }
 
-static int join(struct cn_client *c, const struct cn_msg_join *m, struct cn_done *done,
-		struct cn_member **out, struct cn_err *err)
+static int join(struct cn_client *c, const struct cn_msg_join *m, cn_time deadline,
+		struct cn_done *done, struct cn_member **out, struct cn_err *err)
 {
 	const struct cn_split_call call = { m->job, m->making, m->color, m->key };
-	const cn_time now = c->daemon->now, deadline = deadline_of(c, m->timeout_ms);
+	const cn_time now = c->daemon->now;
 
 	cn_engine_set_payer(c->daemon->runtime.engine, c->user->uid);
 	if (m->derived == 0) {
@@ -193,7 +193,8 @@ static int join(struct cn_client *c, const struct cn_msg_join *m, struct cn_done
 					m->members, deadline, done, out, err);
 }
 
-int cn_client_try_join(struct cn_op_slot *op, const struct cn_msg_join *m, struct cn_err *err)
+int cn_client_try_join(struct cn_op_slot *op, const struct cn_msg_join *m, cn_time deadline,
+		       struct cn_err *err)
 {
 	struct cn_client *c = op->client;
 	struct cn_member **member = &c->teams[m->team]; /* it may be ready before join() returns */
@@ -207,12 +208,13 @@ int cn_client_try_join(struct cn_op_slot *op, const struct cn_msg_join *m, struc
 	if (is_down(c, err) || (op->joins && check_teams(c, owner, m->job, err) != COLLNET_OK)) {
 		return err->code;
 	}
-	return join(c, m, &op->done, member, err);
+	return join(c, m, deadline, &op->done, member, err);
 }
 
 static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 {
 	const bool outside = m->derived != 0 && m->making != CN_MAKING_NONE && m->color < 0;
+	struct cn_client_call k = { .kind = CN_CALL_JOIN, .join = m };
 	struct cn_op_slot *op;
 
 	if (c->teams[m->team] != NULL || lost_team(c, m->team)) {
@@ -229,7 +231,9 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 	op->joins = !outside; /* whose team number stays free */
 	op->team = m->team;
 	op->parent = m->derived != 0 ? m->parent : CN_MSG_TEAMS;
-	cn_call_make(c, &(struct cn_client_call){ .kind = CN_CALL_JOIN, .op = op, .join = m });
+	k.op = op;
+	k.args.deadline = deadline_of(c, m->timeout_ms);
+	cn_call_make(c, &k);
 	return true;
 }
 

@@ -149,23 +149,25 @@ void cn_control_called(struct cn_team *t, uint32_t k, bool ask)
 	uint8_t m[32];
 	struct cn_cursor c = { m, m + sizeof(m), false };
 	uint64_t late = 0;
+	uint32_t n;
 
 	for (const struct cn_member *i = t->members; i != NULL; i = i->next) {
-		if ((int32_t)(i->posted - least->posted) < 0) {
+		if ((int32_t)(cn_member_called(i) - cn_member_called(least)) < 0) {
 			least = i;
 		}
 	}
 	if (p == NULL || least == NULL || x->pending.of_peer[cn_peer_index(p)] > 0) {
 		return; /* who left has said so; and what waits is more important */
 	}
+	n = cn_member_called(least);
 	for (uint32_t i = 0; i < 64 && i < cn_op_locals(t); i++) {
-		if (t->local[i] != NULL && t->local[i]->posted == least->posted) {
+		if (t->local[i] != NULL && cn_member_called(t->local[i]) == n) {
 			late |= (uint64_t)1 << i;
 		}
 	}
 	cn_put8(&c, CN_CONTROL_CALLED);
 	cn_put32(&c, t->id);
-	cn_put32(&c, least->posted);
+	cn_put32(&c, n);
 	cn_put64(&c, late);
 	cn_put8(&c, ask);
 	cn_transport_activate(x);

@@ -106,6 +106,9 @@ void cn_task_run(struct cn_task *x);
 void cn_engine_task_done(struct cn_engine *e, struct cn_task *x);
 /* and then this: later calls do not find its error. */
 void cn_engine_task_over(struct cn_engine *e);
+/* True, once: a team or an operation has ended while there was a task of it. Calls that wait for
+ * tasks are made again. */
+bool cn_engine_tasks_dropped(struct cn_engine *e);
 /* Frees memory that malloc() gave, as soon as no task can read it. NULL is ignored. */
 void cn_engine_discard(struct cn_engine *e, void *memory, size_t bytes);
 
@@ -229,7 +232,8 @@ struct cn_coll_args {
 	struct cn_reducer *reducer;
 };
 
-/* COLLNET_INPROGRESS: a task is to be waited for. */
+/* COLLNET_INPROGRESS: a task is to be waited for; made again when the deadline has passed, the call
+ * fails, and the team. */
 int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		 struct cn_done *done, struct cn_err *err);
 

@@ -188,7 +188,7 @@ void cn_op_called_late(struct cn_team *t);
 
 /* As cn_coll_post() of a call that is not a vector operation's, without making it.
  * COLLNET_INPROGRESS: it would say so. */
-int cn_coll_ask(struct cn_member *m, const struct cn_coll_args *a, struct cn_err *err);
+int cn_coll_ask(struct cn_member *m, cn_time now, const struct cn_coll_args *a, struct cn_err *err);
 /* A rank of node k left after `posted` operations: those it will never take part in fail. */
 void cn_op_check_left(struct cn_team *t, uint32_t k);
 

@@ -53,9 +53,11 @@ static bool has_not_called(const struct cn_op *op, uint32_t r)
 	const struct cn_team *t = op->team;
 	const uint32_t k = t->layout.node_of[r], place = place_of(t, r);
 	const struct cn_team_node *n = &t->nodes[k];
+	const struct cn_member *here = k == t->me ? t->local[place] : NULL;
 
 	if (k == t->me) {
-		return op->state == OP_POSTED && op->posts[place].done == NULL;
+		return op->state == OP_POSTED && op->posts[place].done == NULL &&
+		       (here == NULL || (int32_t)(op->seq - cn_member_called(here)) >= 0);
 	}
 	return n->answered != 0 && (int32_t)(n->answered - op->asks) >= 0 && place < 64 &&
 	       (n->late >> place & 1) != 0 && (int32_t)(op->seq - n->called) >= 0 &&
@@ -132,6 +134,8 @@ void cn_op_expire(struct cn_op *op, cn_time now)
 	}
 	if (list_ranks(op, has_not_called, who, sizeof(who))) {
 		snprintf(text, sizeof(text), ": not called in time by %s", who);
+	} else if (op->state == OP_POSTED) {
+		snprintf(text, sizeof(text), ": not planned in time");
 	} else {
 		const bool waits = list_ranks(op, owes_data, who, sizeof(who));
 

@@ -225,7 +225,24 @@ static int post(struct cn_member *m, cn_time now, const struct call *c, struct c
 	return COLLNET_OK;
 }
 
-int cn_coll_ask(struct cn_member *m, const struct cn_coll_args *a, struct cn_err *err)
+/* What a call ends with. While it waits for a task it counts as made, and its deadline counts. */
+static int end_call(struct cn_member *m, cn_time now, const struct cn_coll_args *a, int r,
+		    struct cn_err *err)
+{
+	struct cn_team *t = m->team;
+
+	m->waits = r == COLLNET_INPROGRESS && a->deadline > now;
+	if (r == COLLNET_INPROGRESS && !m->waits) {
+		cn_team_fail(
+			t, true, COLLNET_ETIMEOUT,
+			"operation %u (%s) passed its deadline on node %s: not planned in time",
+			m->posted + 1, cn_op_called(a), t->engine->config.node.name);
+		r = cn_fail(err, t->status, "%s", t->text);
+	}
+	return r;
+}
+
+int cn_coll_ask(struct cn_member *m, cn_time now, const struct cn_coll_args *a, struct cn_err *err)
 {
 	struct call c;
 	int r = check(m, a, &c, err);
@@ -233,7 +250,7 @@ int cn_coll_ask(struct cn_member *m, const struct cn_coll_args *a, struct cn_err
 	if (r == COLLNET_OK && m->team->ops[m->posted % CN_OPS] == NULL) {
 		r = cn_op_ask_for_plan(m->team, &c.plan, err);
 	}
-	return r;
+	return end_call(m, now, a, r, err);
 }
 
 int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
@@ -242,7 +259,10 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 	struct call c;
 	int r = check(m, a, &c, err);
 
-	return r != COLLNET_OK ? r : post(m, now, &c, NULL, done, err);
+	if (r == COLLNET_OK) {
+		r = post(m, now, &c, NULL, done, err);
+	}
+	return end_call(m, now, a, r, err);
 }
 
 int cn_coll_prepare(struct cn_member *m, const struct cn_coll_args *a, struct cn_prepared **out,
@@ -278,13 +298,14 @@ int cn_coll_prepare(struct cn_member *m, const struct cn_coll_args *a, struct cn
 int cn_prepared_start(struct cn_prepared *p, cn_time now, cn_time deadline, struct cn_done *done,
 		      struct cn_err *err)
 {
-	struct cn_team *t = p->member->team;
+	const struct cn_team *t = p->member->team;
 
 	if (t->state != CN_TEAM_READY) {
 		return cn_fail(err, t->status, "%s", t->text);
 	}
 	p->call.args.deadline = deadline;
-	return post(p->member, now, &p->call, p->op, done, err);
+	return end_call(p->member, now, &p->call.args,
+			post(p->member, now, &p->call, p->op, done, err), err);
 }
 
 /* Ranks of this node that have started it with others: the schedule is made again. */

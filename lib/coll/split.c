@@ -188,7 +188,7 @@ int cn_team_split(struct cn_member *parent, cn_time now, const struct cn_split_c
 	int r;
 
 	*out = NULL;
-	if (cn_coll_ask(parent, &a, err) == COLLNET_INPROGRESS) {
+	if (cn_coll_ask(parent, now, &a, err) == COLLNET_INPROGRESS) {
 		return COLLNET_INPROGRESS;
 	}
 	s = calloc(1, sizeof(*s) + (size_t)parent->team->ranks * CLAIM);

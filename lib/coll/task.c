@@ -241,21 +241,27 @@ void cn_engine_discard(struct cn_engine *e, void *memory, size_t bytes)
 
 /* ---- ends ------------------------------------------------------------------------------- */
 
+static bool is_of(const struct cn_task *x, const struct cn_team *t, const struct cn_op *op)
+{
+	return x != NULL && x->team == t && (op == NULL || x->op == op);
+}
+
 /* Those of the team, or of this operation of it, that wait or have failed. */
 static void drop(struct cn_tasks *all, const struct cn_team *t, const struct cn_op *op)
 {
+	all->dropped |= is_of(all->running, t, op);
 	for (struct cn_task **at = &all->first; *at != NULL;) {
 		struct cn_task *x = *at;
 
-		if (x->team == t && (op == NULL || x->op == op)) {
+		if (is_of(x, t, op)) {
 			*at = x->next;
 			task_free(x);
+			all->dropped = true;
 		} else {
 			at = &x->next;
 		}
 	}
-	if (all->failed != NULL && all->failed->team == t &&
-	    (op == NULL || all->failed->op == op)) {
+	if (is_of(all->failed, t, op)) {
 		drop_failed(all);
 	}
 }
@@ -273,6 +279,19 @@ void cn_tasks_forget_team(struct cn_team *t)
 		t->storage = NULL;
 		t->tree = NULL;
 	}
+}
+
+void cn_tasks_forget_failed(struct cn_team *t)
+{
+	drop(&t->engine->tasks, t, NULL);
+}
+
+bool cn_engine_tasks_dropped(struct cn_engine *e)
+{
+	const bool dropped = e->tasks.dropped;
+
+	e->tasks.dropped = false;
+	return dropped;
 }
 
 void cn_tasks_forget_op(struct cn_op *op)

@@ -4,11 +4,11 @@
  * schedule, and to give much memory back to the system.
  *
  * Where the engine's caller runs tasks (config.task_min), a call that needs one ends with
- * COLLNET_INPROGRESS and has changed nothing. It is made again when the task is over, and finds
- * what it needs: the selection with the team, and then with the rank, the schedule with an idle
- * operation or, of a vector operation, with the operation itself. The error of one is found until
- * all calls that wait have been made again (cn_engine_task_over()), or another one is run that is
- * not to free memory.
+ * COLLNET_INPROGRESS and has changed nothing; but its rank is not late any more. It is made again
+ * when the task is over, or dropped, or its deadline has passed, and finds what it needs: the
+ * selection with the team, and then with the rank, the schedule with an idle operation or, of a
+ * vector operation, with the operation itself. The error of one is found until all calls that wait
+ * have been made again (cn_engine_task_over()), or another one is run that is not to free memory.
  *
  * A task that is being run reads what it has copied, the arrays of its team's layout, its tree and
  * topology, and the blocks of a vector operation. So the team leaves these to the task if it ends,
@@ -59,12 +59,15 @@ struct cn_tasks {
 	struct cn_task freeing;
 	struct cn_discarded *discarded;
 	uint64_t turn; /* of the last one that was run */
+	bool dropped;  /* some that calls may wait for */
 };
 
 /* COLLNET_INPROGRESS: it is one of the tasks; the error of the one that failed. `op` is NULL, or a
  * vector operation, whose blocks, one for each rank of this node, become the task's. */
 int cn_tasks_add(struct cn_team *t, enum cn_task_kind kind, const struct cn_plan *p,
 		 struct cn_op *op, struct cn_blocks *blocks, struct cn_err *err);
+/* The team has failed. */
+void cn_tasks_forget_failed(struct cn_team *t);
 /* The team, or the operation, is about to end. */
 void cn_tasks_forget_team(struct cn_team *t);
 void cn_tasks_forget_op(struct cn_op *op);

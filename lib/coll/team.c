@@ -502,6 +502,7 @@ void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, .
 			d->fn(d, status, t->text);
 		}
 	}
+	cn_tasks_forget_failed(t);
 	cn_team_drop_unexpected(t, &t->unexpected);
 	cn_wireup_remove(t, false);
 	t->wireup.wake_at = CN_NEVER;

@@ -63,12 +63,19 @@ struct cn_member {
 	uint32_t rank;
 	uint64_t payer;	 /* cn_engine_set_payer() */
 	uint32_t posted; /* operations posted so far */
+	bool waits;	 /* its call of the next one waits for a task */
 	uint32_t done_ops;
 	struct cn_selected selected; /* for its last call, which may wait for its plan */
 	struct cn_split *split;	     /* its call divides a team (split.h); NULL: no */
 	struct cn_done *joining;     /* NULL: was called */
 	cn_time join_deadline;
 };
+
+/* Operations that it has called. */
+static inline uint32_t cn_member_called(const struct cn_member *m)
+{
+	return m->posted + (m->waits ? 1 : 0);
+}
 
 struct cn_team {
 	struct cn_engine *engine;

@@ -128,8 +128,8 @@ void run_task(struct fixture *w)
 	if (w->task != NULL) {
 		cn_task_run(w->task);
 		cn_engine_task_done(e, w->task);
-		cn_call_make_waiting(w->daemon);
 	}
+	cn_call_make_waiting(w->daemon); /* it may have been dropped */
 	w->task = cn_engine_next_task(e);
 }
 

@@ -44,35 +44,38 @@ static int teardown(void **state)
 #define REGION 16384u /* of a client */
 #define CROWD  130u   /* ranks on the node: their all-to-all is planned by a task */
 
-static void join_crowd(void)
+/* The first n ranks are another client's. */
+static void join_crowd(struct cn_client *other, int end, uint32_t n)
 {
 	struct cn_msg_join m = { .ranks = CROWD, .timeout_ms = 1000, .job = "crowd" };
 
 	m.head.type = CN_MSG_JOIN;
 	for (uint32_t r = 0; r < CROWD; r++) {
 		m.head.tag = m.team = m.rank = r;
-		cn_client_message(c, (const union cn_msg *)(const void *)&m, sizeof(m));
+		cn_client_message(r < n ? other : c, (const union cn_msg *)(const void *)&m,
+				  sizeof(m));
 	}
 	for (uint32_t r = 0; r < CROWD; r++) {
-		assert_true(recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0);
+		assert_true(recv(r < n ? end : fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0);
 		assert_int_equal(answer.head.type, CN_MSG_JOINED);
 	}
 }
 
-static void call_alltoall(uint32_t rank, bool persistent)
+/* Later ranks have later deadlines. */
+static void call_alltoall(struct cn_client *of, uint32_t rank, bool persistent)
 {
 	const struct cn_msg_coll m = { .head = { .type = CN_MSG_COLL, .tag = rank },
 				       .team = rank,
 				       .op = CN_OP_ALLTOALL,
 				       .algorithm = "shuffle",
-				       .timeout_ms = 1000,
+				       .timeout_ms = 1000 * (rank + 1),
 				       .persistent = persistent,
 				       .send = { .region = CN_MSG_NO_REGION },
 				       .recv = { .region = CN_MSG_NO_REGION },
 				       .blocks = { .region = CN_MSG_NO_REGION },
 				       .scratch = { .region = CN_MSG_NO_REGION } };
 
-	cn_client_message(c, (const union cn_msg *)(const void *)&m, sizeof(m));
+	cn_client_message(of, (const union cn_msg *)(const void *)&m, sizeof(m));
 }
 
 /* The loop goes on until a task is done. */
@@ -117,8 +120,8 @@ static void call__waits_alone(void **state)
 
 	(void)state;
 	other = daemon_fixture_another(d, 1001, &end);
-	join_crowd();
-	call_alltoall(0, false);
+	join_crowd(NULL, -1, 0);
+	call_alltoall(c, 0, false);
 	assert_non_null(c->call.op);
 	assert_int_equal(send(fd, &ping, sizeof(ping), 0), sizeof(ping));
 	assert_int_equal(send(fd, &open, sizeof(open), 0), sizeof(open));
@@ -135,7 +138,7 @@ static void call__waits_alone(void **state)
 	cn_client_readable(c);
 	assert_int_equal(heard(fd), CN_MSG_REPLY);
 	for (uint32_t r = 1; r < CROWD; r++) {
-		call_alltoall(r, false);
+		call_alltoall(c, r, false);
 		assert_null(c->call.op);
 	}
 	while (cn_engine_deadline(d->runtime.engine) == 0) { /* it starts, and copies */
@@ -156,8 +159,8 @@ static void call__ping_behind_others(void **state)
 	const struct cn_msg_head ping = { .type = CN_MSG_PING }, bell = { .type = CN_MSG_DOORBELL };
 
 	(void)state;
-	join_crowd();
-	call_alltoall(0, false);
+	join_crowd(NULL, -1, 0);
+	call_alltoall(c, 0, false);
 	cn_client_readable(c);
 	assert_int_equal(pongs(fd), 0);
 	assert_int_equal(send(fd, &bell, sizeof(bell), 0), sizeof(bell));
@@ -188,8 +191,8 @@ static void call__to_prepare(void **state)
 	const struct cn_msg_release release = { .head = { .type = CN_MSG_RELEASE, .tag = 3 } };
 
 	(void)state;
-	join_crowd();
-	call_alltoall(3, true);
+	join_crowd(NULL, -1, 0);
+	call_alltoall(c, 3, true);
 	run_task();
 	assert_int_equal(heard(fd), CN_MSG_DONE);
 	assert_true(c->ops[3].kept && !c->ops[3].busy && c->ops[3].prepared != NULL);
@@ -202,8 +205,8 @@ static void call__to_prepare(void **state)
 static void call__of_a_client_that_ends(void **state)
 {
 	(void)state;
-	join_crowd();
-	call_alltoall(0, false);
+	join_crowd(NULL, -1, 0);
+	call_alltoall(c, 0, false);
 	cn_client_mark(c, NULL);
 	run_task();
 	cn_client_end(d);
@@ -215,8 +218,8 @@ static void call__of_a_team_that_is_lost(void **state)
 	static union cn_msg m;
 
 	(void)state;
-	join_crowd();
-	call_alltoall(0, true);
+	join_crowd(NULL, -1, 0);
+	call_alltoall(c, 0, true);
 	cn_client_detach(c);
 	assert_int_equal(d->nwaiting, 0);
 	assert_true(recv(fd, &m, sizeof(m), MSG_DONTWAIT) > 0);
@@ -229,8 +232,8 @@ static void call__of_a_team_that_is_lost(void **state)
 static void call__of_a_client_that_dies(void **state)
 {
 	(void)state;
-	join_crowd();
-	call_alltoall(0, false);
+	join_crowd(NULL, -1, 0);
+	call_alltoall(c, 0, false);
 	close(fd);
 	fd = -1;
 	cn_client_readable(c);
@@ -243,8 +246,8 @@ static void call__of_a_client_that_dies_later(void **state)
 	const struct cn_msg_open open = { .head = { .type = CN_MSG_OPEN }, .number = 7 };
 
 	(void)state;
-	join_crowd();
-	call_alltoall(0, false);
+	join_crowd(NULL, -1, 0);
+	call_alltoall(c, 0, false);
 	assert_int_equal(send(fd, &open, sizeof(open), 0), sizeof(open));
 	close(fd);
 	fd = -1;
@@ -265,9 +268,6 @@ static void make_region(struct cn_client *of)
  * last call waits for its plan. */
 static void call_vector(struct cn_client *other, int end)
 {
-	struct cn_msg_join join = {
-		.head = { .type = CN_MSG_JOIN }, .ranks = CROWD, .timeout_ms = 1000, .job = "crowd"
-	};
 	struct cn_msg_coll coll = { .head = { .type = CN_MSG_COLL },
 				    .op = CN_OP_ALLTOALLV,
 				    .timeout_ms = 1000,
@@ -276,13 +276,9 @@ static void call_vector(struct cn_client *other, int end)
 				    .blocks = { .region = 1 },
 				    .scratch = { .region = CN_MSG_NO_REGION } };
 
+	join_crowd(other, end, 1);
 	make_region(other);
 	make_region(c);
-	for (uint32_t r = 0; r < CROWD; r++) {
-		join.head.tag = join.team = join.rank = r;
-		cn_client_message(r == 0 ? other : c, (const union cn_msg *)(const void *)&join,
-				  sizeof(join));
-	}
 	for (uint32_t r = 0; r < CROWD; r++) {
 		coll.head.tag = coll.team = r;
 		cn_client_message(r == 0 ? other : c, (const union cn_msg *)(const void *)&coll,
@@ -374,6 +370,77 @@ static void call__many_are_refused(void **state)
 	}
 }
 
+/* A call ends when its own deadline passes, whatever the thread does. */
+static void call__passes_its_deadline(void **state)
+{
+	(void)state;
+	join_crowd(NULL, -1, 0);
+	for (int i = 0; i < 2; i++) {
+		assert_true(cn_call_deadline(d) == CN_NEVER);
+		call_alltoall(c, 0, i == 0); /* to prepare it fails nothing else */
+		assert_true(cn_call_deadline(d) == d->now + 1000 * CN_MS);
+		cn_call_give_task(d);
+		assert_non_null(c->call.op);
+		d->now += 1000 * CN_MS;
+		cn_call_give_task(d);
+		assert_null(c->call.op);
+		assert_true(recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0);
+		assert_int_equal(answer.head.type, CN_MSG_DONE);
+		assert_int_equal(answer.done.status, COLLNET_ETIMEOUT);
+		assert_int_equal(cn_member_check(c->teams[1], NULL),
+				 i == 0 ? COLLNET_OK : COLLNET_ETIMEOUT);
+	}
+	assert_int_equal(user->used[CN_QUOTA_REQUESTS], 0);
+}
+
+/* Nor is the deadline of a split begun again with the call. */
+static void call__of_a_split_passes_its_deadline(void **state)
+{
+	const struct cn_msg_join split = { .head = { .type = CN_MSG_JOIN, .tag = 200 },
+					   .team = 200,
+					   .derived = 1,
+					   .making = CN_MAKING_SPLIT,
+					   .ranks = CROWD,
+					   .timeout_ms = 1000,
+					   .job = "half" };
+
+	(void)state;
+	join_crowd(NULL, -1, 0);
+	cn_client_message(c, (const union cn_msg *)(const void *)&split, sizeof(split));
+	assert_non_null(c->call.op);
+	d->now += 999 * CN_MS;
+	run_task();
+	assert_non_null(c->call.op);
+	d->now += CN_MS;
+	cn_call_give_task(d);
+	assert_null(c->call.op);
+	assert_true(recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0);
+	assert_int_equal(answer.head.type, CN_MSG_DONE);
+	assert_int_equal(answer.done.status, COLLNET_ETIMEOUT);
+}
+
+/* The team of a call that waits fails by another one's deadline. */
+static void call__of_a_team_that_fails(void **state)
+{
+	struct cn_client *other;
+	int end;
+
+	(void)state;
+	other = daemon_fixture_another(d, 1000, &end);
+	join_crowd(other, end, 2);
+	call_alltoall(other, 1, false);
+	call_alltoall(c, 2, false);
+	assert_int_equal(d->nwaiting, 2);
+	cn_call_give_task(d);
+	assert_int_equal(d->nwaiting, 2);
+	d->now += 2000 * CN_MS;
+	cn_call_give_task(d);
+	assert_int_equal(d->nwaiting, 0);
+	assert_int_equal(heard(fd), CN_MSG_DONE);
+	assert_int_equal(heard(end), CN_MSG_DONE);
+	close(end);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -388,6 +455,9 @@ int main(void)
 		CASE(call__of_a_client_that_dies_later),
 		CASE(call__whose_task_is_dropped),
 		CASE(call__many_are_refused),
+		CASE(call__passes_its_deadline),
+		CASE(call__of_a_split_passes_its_deadline),
+		CASE(call__of_a_team_that_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

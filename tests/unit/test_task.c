@@ -444,6 +444,75 @@ static void call__again_after_an_error(void **state)
 	engine_fixture_free(w);
 }
 
+/* The deadline of a call counts while it waits for a task, and the team fails with it. */
+static void call__passes_its_deadline(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct engine_fixture *w = engine_fixture(2, NULL, with_tasks);
+		struct crowd *c = crowd_join(w, "long", HERE, THERE, 1);
+		struct cn_coll_args a = crowd_alltoall(c, 0, i > 0);
+		struct cn_err err;
+
+		a.deadline = w->now + CN_MS;
+		for (uint32_t r = 1; r < HERE && i > 0; r++) {
+			assert_int_equal(call(c, r, true), COLLNET_OK);
+		}
+		assert_int_equal(crowd_call(c, 0, &a, &err), COLLNET_INPROGRESS);
+		assert_false(cn_engine_tasks_dropped(w->engines[0]));
+		w->now += 2 * CN_MS;
+		assert_int_equal(crowd_call(c, 0, &a, &err), COLLNET_ETIMEOUT);
+		assert_non_null(strstr(err.text, "operation 1 (alltoall"));
+		assert_non_null(strstr(err.text, "on node n0: not planned in time"));
+		assert_true(cn_engine_tasks_dropped(w->engines[0]));
+		assert_false(cn_engine_tasks_dropped(w->engines[0]));
+		assert_null(cn_engine_next_task(w->engines[0]));
+		assert_int_equal(crowd_done(c), i > 0 ? HERE - 1 : 0);
+		assert_int_equal(call(c, 1, i > 0), COLLNET_ETIMEOUT);
+		engine_run(w, SECOND);
+		crowd_free(c);
+		engine_fixture_free(w);
+	}
+}
+
+/* The deadline of others passes: here of a vector operation's earlier calls, or on the other node.
+ */
+static void deadline__while_a_call_waits(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct engine_fixture *w = engine_fixture(2, NULL, with_tasks);
+		const bool vector = i > 0, here = i > 1;
+		struct crowd *c = crowd_join(w, "long", HERE, THERE, 1);
+		const struct engine_waiter *late = &c->rank[here ? 1 : HERE].done;
+		struct cn_err err;
+
+		for (uint32_t r = 1; r < c->ranks; r++) {
+			struct cn_coll_args a = crowd_alltoall(c, r, vector);
+
+			if ((r >= HERE) != here) {
+				a.deadline = w->now + 200 * CN_MS;
+			}
+			if (vector || r >= HERE) {
+				assert_int_equal(crowd_call(c, r, &a, &err), COLLNET_OK);
+			}
+		}
+		for (uint32_t r = 0; r < (vector ? 1 : HERE); r++) {
+			assert_int_equal(call(c, r, vector), COLLNET_INPROGRESS);
+		}
+		engine_run(w, SECOND);
+		assert_int_equal(late->calls, 1);
+		assert_int_equal(late->status, COLLNET_ETIMEOUT);
+		if (strstr(late->text, here ? "n0: not planned in time"
+					    : "n1, waiting for data of rank") == NULL) {
+			fail_msg("%s", late->text);
+		}
+		assert_int_equal(call(c, 0, vector), COLLNET_ETIMEOUT);
+		crowd_free(c);
+		engine_fixture_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -458,6 +527,8 @@ int main(void)
 		cmocka_unit_test(call__again_after_an_error),
 		cmocka_unit_test(memory__is_freed_meanwhile),
 		cmocka_unit_test(call__made_again_early),
+		cmocka_unit_test(call__passes_its_deadline),
+		cmocka_unit_test(deadline__while_a_call_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

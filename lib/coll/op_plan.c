@@ -174,9 +174,11 @@ static int accept(struct cn_op *op, int r, uint64_t before, struct cn_err *err)
 	return r;
 }
 
+/* With the room to run it, a longer one is beyond the limit in any case. */
 uint32_t cn_op_actions_max(const struct cn_team *t)
 {
-	const uint64_t most = t->engine->config.max_schedules / sizeof(struct cn_action);
+	const uint64_t most = t->engine->config.max_schedules /
+			      (sizeof(struct cn_action) + sizeof(struct cn_progress));
 
 	return most < UINT32_MAX ? (uint32_t)most : 0;
 }

@@ -186,6 +186,24 @@ static void call__fails_by_a_task(void **state)
 	engine_fixture_free(w);
 }
 
+/* There is memory for the schedule, but not for what runs it: it is not even planned. */
+static void call__too_long_to_be_run(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, with_tasks);
+	struct crowd *c = crowd_join(w, "long", HERE, THERE, 1);
+	struct cn_engine *e = w->engines[0];
+
+	(void)state;
+	e->config.max_schedules = HERE * (HERE + 2 * THERE) * (sizeof(struct cn_action) + 10);
+	while (call(c, 0, false) == COLLNET_INPROGRESS) {
+		run_tasks(w);
+	}
+	assert_int_equal(call(c, 0, false), COLLNET_ELIMIT);
+	assert_int_equal(e->plans, 0);
+	crowd_free(c);
+	engine_fixture_free(w);
+}
+
 /* A team ends while its task waits, and is run: what the task reads stays until it is done. */
 static void task__outlives_its_team(void **state)
 {
@@ -519,6 +537,7 @@ int main(void)
 		cmocka_unit_test(call__waits_for_a_task),
 		cmocka_unit_test(call__of_a_vector),
 		cmocka_unit_test(call__fails_by_a_task),
+		cmocka_unit_test(call__too_long_to_be_run),
 		cmocka_unit_test(task__outlives_its_team),
 		cmocka_unit_test(task__of_an_operation_that_failed),
 		cmocka_unit_test(task__in_turns),

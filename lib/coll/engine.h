@@ -106,6 +106,8 @@ void cn_task_run(struct cn_task *x);
 void cn_engine_task_done(struct cn_engine *e, struct cn_task *x);
 /* and then this: later calls do not find its error. */
 void cn_engine_task_over(struct cn_engine *e);
+/* The one that is run is not wanted: it ends soon, if it plans a schedule. */
+void cn_engine_cancel_task(struct cn_engine *e);
 /* True, once: a team or an operation has ended while there was a task of it. Calls that wait for
  * tasks are made again. */
 bool cn_engine_tasks_dropped(struct cn_engine *e);

@@ -317,6 +317,7 @@ int cn_op_planned(struct cn_team *t, struct cn_op *vector, const struct cn_plan 
 	before = cn_op_bytes(op);
 	cn_engine_discard(t->engine, op->sched.actions, op->sched.cap * sizeof(*op->sched.actions));
 	op->sched = *sched;
+	op->sched.stop = NULL; /* that was the task's */
 	memset(sched, 0, sizeof(*sched));
 	r = accept(op, COLLNET_OK, before, err);
 	if (vector != NULL) {

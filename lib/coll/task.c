@@ -89,6 +89,7 @@ int cn_tasks_add(struct cn_team *t, enum cn_task_kind kind, const struct cn_plan
 	x->layout = t->layout;
 	x->me = t->me;
 	x->sched.most = cn_op_actions_max(t);
+	x->sched.stop = &x->unwanted;
 	while (*at != NULL) {
 		at = &(*at)->next;
 	}
@@ -249,7 +250,9 @@ static bool is_of(const struct cn_task *x, const struct cn_team *t, const struct
 /* Those of the team, or of this operation of it, that wait or have failed. */
 static void drop(struct cn_tasks *all, const struct cn_team *t, const struct cn_op *op)
 {
-	all->dropped |= is_of(all->running, t, op);
+	if (is_of(all->running, t, op)) {
+		all->running->unwanted = all->dropped = true;
+	}
 	for (struct cn_task **at = &all->first; *at != NULL;) {
 		struct cn_task *x = *at;
 
@@ -273,7 +276,6 @@ void cn_tasks_forget_team(struct cn_team *t)
 
 	drop(all, t, NULL);
 	if (x != NULL && x->team == t) {
-		x->unwanted = true;
 		x->storage = t->storage;
 		x->tree = t->tree;
 		t->storage = NULL;
@@ -299,10 +301,14 @@ void cn_tasks_forget_op(struct cn_op *op)
 	struct cn_tasks *all = &op->team->engine->tasks;
 
 	drop(all, op->team, op);
-	if (all->running != NULL && all->running->op == op) {
-		all->running->unwanted = true;
-	}
 	op->planning = false;
+}
+
+void cn_engine_cancel_task(struct cn_engine *e)
+{
+	if (e->tasks.running != NULL) {
+		e->tasks.running->unwanted = true;
+	}
 }
 
 void cn_tasks_end(struct cn_engine *e)

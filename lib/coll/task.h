@@ -12,7 +12,8 @@
  *
  * A task that is being run reads what it has copied, the arrays of its team's layout, its tree and
  * topology, and the blocks of a vector operation. So the team leaves these to the task if it ends,
- * and memory that a caller lets go of is freed after the task (cn_engine_discard()).
+ * and memory that a caller lets go of is freed after the task (cn_engine_discard()). A schedule
+ * that nobody wants any more is not planned to its end.
  *
  * Payers take turns.
  */
@@ -36,7 +37,7 @@ struct cn_task {
 	struct cn_task *next;
 	struct cn_team *team;
 	struct cn_op *op;     /* a vector operation that is planned; NULL: another one */
-	bool unwanted;	      /* its team or operation has ended since it was run */
+	atomic_bool unwanted; /* its team or operation has ended: it fails soon */
 	struct cn_plan plan;  /* its blocks are the task's */
 	uint64_t payer, turn; /* the lowest turn is next */
 	struct cn_layout layout;

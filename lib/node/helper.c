@@ -159,6 +159,7 @@ void cn_helper_wait(struct cn_helper *h, struct cn_engine *e)
 	if (!h->busy) {
 		return;
 	}
+	cn_engine_cancel_task(e);
 	pthread_mutex_lock(&h->lock);
 	while (h->done == NULL) {
 		pthread_cond_wait(&h->changed, &h->lock);

@@ -23,7 +23,7 @@ void cn_helper_give(struct cn_helper *h, struct cn_engine *e);
 /* Takes the task back, if it was run. True: the calls that wait for tasks are to be made again,
  * before it is given the next one. */
 bool cn_helper_take(struct cn_helper *h, struct cn_engine *e);
-/* Waits until it has no task: the engine is about to end. */
+/* Waits until it has no task, which is cancelled: the engine is about to end. */
 void cn_helper_wait(struct cn_helper *h, struct cn_engine *e);
 
 #endif

@@ -29,6 +29,9 @@ int cn_sched_add(struct cn_sched *s, const struct cn_action *a, struct cn_err *e
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
+	if (s->stop != NULL && atomic_load_explicit(s->stop, memory_order_relaxed)) {
+		return cn_fail(err, COLLNET_ERANK, "the schedule is not wanted any more");
+	}
 	actions = cn_vector_grow(s->actions, s->n, &s->cap, sizeof(*actions));
 	if (actions == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM,

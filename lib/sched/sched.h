@@ -23,6 +23,8 @@
 #ifndef CN_SCHED_H
 #define CN_SCHED_H
 
+#include <stdatomic.h>
+
 #include "sched/permutation.h"
 #include "topo/tree.h"
 #include "util/util.h"
@@ -275,7 +277,8 @@ struct cn_sched {
 	enum cn_order order;
 	uint32_t phases;
 	uint32_t n, cap;
-	uint32_t most; /* actions that a planner may add; 0: as many as any team needs */
+	uint32_t most;		 /* actions that a planner may add; 0: as many as any team needs */
+	const atomic_bool *stop; /* true: nobody wants it any more, and it fails; NULL: never */
 	struct cn_action *actions;
 };
 

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "coll/engine_state.h"
 #include "crowd.h"
 #include "node/helper.h"
 
@@ -70,7 +71,7 @@ static void helper__runs_tasks(void **state)
 	engine_fixture_free(w);
 }
 
-/* The engine ends with a task that is being run. */
+/* The engine ends with a task that is being run: that is not planned to its end. */
 static void helper__is_waited_for(void **state)
 {
 	struct engine_fixture *w = engine_fixture(2, NULL, with_tasks);
@@ -81,9 +82,14 @@ static void helper__is_waited_for(void **state)
 	assert_int_equal(cn_helper_new(&h, NULL), COLLNET_OK);
 	assert_int_equal(call(c, 0), COLLNET_INPROGRESS);
 	cn_helper_give(h, w->engines[0]);
-	crowd_free(c);
+	wait_for(h);
+	assert_true(cn_helper_take(h, w->engines[0]));
+	assert_int_equal(call(c, 0), COLLNET_INPROGRESS);
+	cn_helper_give(h, w->engines[0]);
 	cn_helper_wait(h, w->engines[0]);
 	assert_false(cn_helper_take(h, w->engines[0]));
+	assert_int_equal(w->engines[0]->plans, 0);
+	crowd_free(c);
 	cn_helper_free(h);
 	engine_fixture_free(w);
 	cn_helper_free(NULL);

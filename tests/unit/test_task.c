@@ -240,6 +240,32 @@ static void task__outlives_its_team(void **state)
 	engine_fixture_free(w);
 }
 
+/* A schedule that nobody waits for any more is not planned to its end. */
+static void task__of_a_team_that_failed(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, with_tasks);
+	struct crowd *c = crowd_join(w, "long", HERE, THERE, 1);
+	struct cn_coll_args a = crowd_alltoall(c, 0, false);
+	struct cn_task *x;
+	struct cn_err err;
+
+	(void)state;
+	a.deadline = w->now + CN_MS;
+	assert_int_equal(crowd_call(c, 0, &a, &err), COLLNET_INPROGRESS);
+	run_tasks(w);
+	assert_int_equal(crowd_call(c, 0, &a, &err), COLLNET_INPROGRESS);
+	x = cn_engine_next_task(w->engines[0]);
+	w->now += 2 * CN_MS;
+	assert_int_equal(crowd_call(c, 0, &a, &err), COLLNET_ETIMEOUT);
+	cn_task_run(x);
+	assert_int_equal(x->rc, COLLNET_ERANK);
+	assert_null(x->sched.actions);
+	cn_engine_task_done(w->engines[0], x);
+	assert_null(cn_engine_next_task(w->engines[0]));
+	crowd_free(c);
+	engine_fixture_free(w);
+}
+
 /* An operation fails while it is planned: the next one is planned for itself. */
 static void task__of_an_operation_that_failed(void **state)
 {
@@ -539,6 +565,7 @@ int main(void)
 		cmocka_unit_test(call__fails_by_a_task),
 		cmocka_unit_test(call__too_long_to_be_run),
 		cmocka_unit_test(task__outlives_its_team),
+		cmocka_unit_test(task__of_a_team_that_failed),
 		cmocka_unit_test(task__of_an_operation_that_failed),
 		cmocka_unit_test(task__in_turns),
 		cmocka_unit_test(task__frees),

@@ -276,6 +276,7 @@ void cn_tasks_forget_team(struct cn_team *t)
 
 	drop(all, t, NULL);
 	if (x != NULL && x->team == t) {
+		x->team = NULL; /* another one may get its address while the task is run */
 		x->storage = t->storage;
 		x->tree = t->tree;
 		t->storage = NULL;

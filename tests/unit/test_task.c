@@ -231,6 +231,11 @@ static void task__outlives_its_team(void **state)
 		cn_engine_discard(w->engines[0], blocks, c->ranks * sizeof(*blocks));
 		engine_run(w, SECOND);
 		if (!waits) {
+			const uint32_t *read = x->storage;
+
+			/* the next team is likely to be at the same address */
+			crowd_free(crowd_join(w, "next", HERE, THERE, 1));
+			assert_ptr_equal(x->storage, read);
 			cn_task_run(x);
 			cn_engine_task_done(w->engines[0], x);
 		}

@@ -96,6 +96,16 @@ static void forget(struct cn_client *c)
 	cn_event_client_waits(d, c, false);
 }
 
+/* The engine may not know: it is refused here. */
+static void give_up(const struct cn_client *c, const struct cn_client_call *k)
+{
+	const uint32_t team = k->kind == CN_CALL_JOIN ? k->op->parent : k->op->team;
+
+	if (team < CN_MSG_TEAMS && c->teams[team] != NULL) {
+		cn_member_gives_up(c->teams[team]);
+	}
+}
+
 void cn_call_make(struct cn_client *c, const struct cn_client_call *k)
 {
 	struct cn_op_slot *op = k->op;
@@ -111,6 +121,9 @@ void cn_call_make(struct cn_client *c, const struct cn_client_call *k)
 	}
 	if (rc == COLLNET_INPROGRESS) {
 		rc = cn_fail(&err, COLLNET_ENOMEM, "collnetd is out of memory");
+	}
+	if (rc != COLLNET_OK) {
+		give_up(c, k);
 	}
 	if (k == &c->call) {
 		forget(c);

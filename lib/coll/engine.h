@@ -167,6 +167,8 @@ uint64_t cn_member_owner(const struct cn_member *m);
 uint32_t cn_engine_teams_paid(const struct cn_engine *e, uint64_t payer, uint64_t owner,
 			      const char *job, bool *takes_part);
 
+/* Its call that waited for a task is not made again. */
+void cn_member_gives_up(struct cn_member *m);
 /* COLLNET_OK: the team is ready; or why it is not. */
 int cn_member_check(const struct cn_member *m, struct cn_err *err);
 /* Of a team that is not ready they may change. */

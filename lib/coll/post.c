@@ -242,6 +242,11 @@ static int end_call(struct cn_member *m, cn_time now, const struct cn_coll_args 
 	return r;
 }
 
+void cn_member_gives_up(struct cn_member *m)
+{
+	m->waits = false;
+}
+
 int cn_coll_ask(struct cn_member *m, cn_time now, const struct cn_coll_args *a, struct cn_err *err)
 {
 	struct call c;

@@ -419,6 +419,32 @@ static void call__of_a_split_passes_its_deadline(void **state)
 	assert_int_equal(answer.done.status, COLLNET_ETIMEOUT);
 }
 
+/* A split that waited is refused: its rank has not called, and is named if others wait for it. */
+static void call__of_a_split_is_refused(void **state)
+{
+	const struct cn_msg_join split = { .head = { .type = CN_MSG_JOIN, .tag = 200 },
+					   .team = 200,
+					   .derived = 1,
+					   .making = CN_MAKING_SPLIT,
+					   .ranks = CROWD,
+					   .timeout_ms = 1000,
+					   .job = "half" };
+
+	(void)state;
+	join_crowd(NULL, -1, 0);
+	d->config.limits[CN_QUOTA_TEAMS] = 2;
+	cn_client_message(c, (const union cn_msg *)(const void *)&split, sizeof(split));
+	assert_non_null(c->call.op);
+	d->config.limits[CN_QUOTA_TEAMS] = 1; /* or others have made a team */
+	while (c->call.op != NULL) {
+		run_task();
+	}
+	assert_true(recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0);
+	assert_int_equal(answer.head.type, CN_MSG_DONE);
+	assert_int_equal(answer.done.status, COLLNET_ELIMIT);
+	assert_int_equal(cn_member_called(c->teams[0]), 0);
+}
+
 /* The team of a call that waits fails by another one's deadline. */
 static void call__of_a_team_that_fails(void **state)
 {
@@ -457,6 +483,7 @@ int main(void)
 		CASE(call__many_are_refused),
 		CASE(call__passes_its_deadline),
 		CASE(call__of_a_split_passes_its_deadline),
+		CASE(call__of_a_split_is_refused),
 		CASE(call__of_a_team_that_fails),
 	};
 

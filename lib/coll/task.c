@@ -14,6 +14,9 @@
  * planned by a task is as large as this. */
 #define FREED_MEANWHILE ((size_t)4 << 20)
 
+/* Of a payer, that wait: as many calls may. Those of calls that gave up are among them. */
+#define WAITING_MAX 1024u
+
 struct cn_discarded {
 	struct cn_discarded *next;
 };
@@ -49,15 +52,20 @@ static bool is_there(const struct cn_tasks *all, const struct cn_team *t, enum c
 	return x != NULL || is_same(all->running, t, kind, p, op);
 }
 
-/* One more than the last one that waits of this payer, or than the last one that was run. */
+/* One more than the last one that waits of this payer, or than the last one that was run; 0: there
+ * are too many. */
 static uint64_t next_turn(const struct cn_tasks *all, uint64_t payer)
 {
 	uint64_t turn = all->turn;
+	uint32_t n = 0;
 
 	for (const struct cn_task *x = all->first; x != NULL; x = x->next) {
-		turn = x->payer == payer && x->turn > turn ? x->turn : turn;
+		if (x->payer == payer) {
+			turn = x->turn > turn ? x->turn : turn;
+			n++;
+		}
 	}
-	return turn + 1;
+	return n < WAITING_MAX ? turn + 1 : 0;
 }
 
 int cn_tasks_add(struct cn_team *t, enum cn_task_kind kind, const struct cn_plan *p,
@@ -65,6 +73,7 @@ int cn_tasks_add(struct cn_team *t, enum cn_task_kind kind, const struct cn_plan
 {
 	struct cn_tasks *all = &t->engine->tasks;
 	struct cn_task *x, **at = &all->first;
+	uint64_t turn;
 
 	if (is_same(all->failed, t, kind, p, op)) {
 		free(blocks);
@@ -73,6 +82,13 @@ int cn_tasks_add(struct cn_team *t, enum cn_task_kind kind, const struct cn_plan
 	if (is_there(all, t, kind, p, op)) {
 		free(blocks);
 		return COLLNET_INPROGRESS;
+	}
+	turn = next_turn(all, cn_team_payer(t));
+	if (turn == 0) {
+		free(blocks);
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "%u plans of this user's operations are to be made already",
+			       WAITING_MAX);
 	}
 	x = calloc(1, sizeof(*x));
 	if (x == NULL) {
@@ -85,7 +101,7 @@ int cn_tasks_add(struct cn_team *t, enum cn_task_kind kind, const struct cn_plan
 	x->plan = *p;
 	x->plan.blocks = blocks;
 	x->payer = cn_team_payer(t);
-	x->turn = next_turn(all, x->payer);
+	x->turn = turn;
 	x->layout = t->layout;
 	x->me = t->me;
 	x->sched.most = cn_op_actions_max(t);

@@ -255,11 +255,11 @@ static void call__of_a_client_that_dies_later(void **state)
 	assert_true(c->marked);
 }
 
-static void make_region(struct cn_client *of)
+static void make_region(struct cn_client *of, uint32_t number, uint64_t bytes)
 {
 	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION },
-					 .region = 1,
-					 .bytes = REGION };
+					 .region = number,
+					 .bytes = bytes };
 
 	cn_client_message(of, (const union cn_msg *)(const void *)&m, sizeof(m));
 }
@@ -277,8 +277,8 @@ static void call_vector(struct cn_client *other, int end)
 				    .scratch = { .region = CN_MSG_NO_REGION } };
 
 	join_crowd(other, end, 1);
-	make_region(other);
-	make_region(c);
+	make_region(other, 1, REGION);
+	make_region(c, 1, REGION);
 	for (uint32_t r = 0; r < CROWD; r++) {
 		coll.head.tag = coll.team = r;
 		cn_client_message(r == 0 ? other : c, (const union cn_msg *)(const void *)&coll,
@@ -309,20 +309,48 @@ static void call__whose_task_is_dropped(void **state)
 }
 
 /* A rank of its own prepares an all-to-all of blocks of this size. */
-static void prepare_alltoall(struct cn_client *of, uint32_t team, uint64_t bytes)
+static void prepare_alltoall(struct cn_client *of, uint32_t team, uint64_t bytes,
+			     uint32_t timeout_ms)
 {
 	const struct cn_msg_coll m = { .head = { .type = CN_MSG_COLL },
 				       .team = team,
 				       .op = CN_OP_ALLTOALL,
 				       .bytes = bytes,
-				       .timeout_ms = 1000,
+				       .timeout_ms = timeout_ms,
 				       .persistent = 1,
 				       .send = { .region = 1 },
-				       .recv = { .region = 1, .offset = REGION / 2 },
+				       .recv = { .region = 1, .offset = bytes * CROWD },
 				       .blocks = { .region = CN_MSG_NO_REGION },
 				       .scratch = { .region = CN_MSG_NO_REGION } };
 
 	cn_client_message(of, (const union cn_msg *)(const void *)&m, sizeof(m));
+}
+
+/* Calls that gave up leave nothing that grows: a program that prepares again and again with a
+ * deadline that is too short. */
+static void call__gives_up_again_and_again(void **state)
+{
+	enum { MANY = 4000 };
+	const struct cn_task *x;
+	uint32_t n = 0;
+
+	(void)state;
+	join_crowd(NULL, -1, 0);
+	make_region(c, 1, 1 << 21);
+	for (uint32_t i = 0; i < MANY; i++) {
+		prepare_alltoall(c, 0, i + 1, 1);
+		cn_call_give_task(d);
+		d->now += CN_MS;
+		cn_call_give_task(d);
+		while (heard(fd) != 0) {
+		}
+	}
+	assert_false(c->marked);
+	assert_int_equal(d->nwaiting, 0);
+	for (x = d->runtime.engine->tasks.first; x != NULL; x = x->next) {
+		n++;
+	}
+	assert_in_range(n, 0, 1024);
 }
 
 /* More calls wait than the team keeps selections for, and the limit does not allow their plans:
@@ -344,7 +372,7 @@ static void call__many_are_refused(void **state)
 
 		if (r < MANY) {
 			one[r] = of = daemon_fixture_another(d, 1000, &end[r]);
-			make_region(of);
+			make_region(of, 1, REGION);
 		}
 		join.head.tag = join.team = join.rank = r;
 		cn_client_message(of, (const union cn_msg *)(const void *)&join, sizeof(join));
@@ -352,7 +380,7 @@ static void call__many_are_refused(void **state)
 	for (uint32_t r = 0; r < MANY; r++) {
 		while (heard(end[r]) != 0) {
 		}
-		prepare_alltoall(one[r], r, r + 1);
+		prepare_alltoall(one[r], r, r + 1, 1000);
 	}
 	assert_int_equal(d->nwaiting, MANY);
 	while (d->nwaiting > 0 && tasks < 4 * MANY) {
@@ -481,6 +509,7 @@ int main(void)
 		CASE(call__of_a_client_that_dies_later),
 		CASE(call__whose_task_is_dropped),
 		CASE(call__many_are_refused),
+		CASE(call__gives_up_again_and_again),
 		CASE(call__passes_its_deadline),
 		CASE(call__of_a_split_passes_its_deadline),
 		CASE(call__of_a_split_is_refused),

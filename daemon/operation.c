@@ -136,15 +136,17 @@ void cn_call_make(struct cn_client *c, const struct cn_client_call *k)
 	}
 }
 
-void cn_call_make_waiting(struct cn_daemon *d)
+/* Those whose deadline is not later. */
+static void make_until(struct cn_daemon *d, cn_time deadline)
 {
 	/* From the last one on: one that waits no more leaves its place to the last one. */
 	for (uint32_t i = d->nwaiting; i-- > 0;) {
-		if (!d->waiting[i]->marked) {
-			cn_call_make(d->waiting[i], &d->waiting[i]->call);
+		struct cn_client *c = d->waiting[i];
+
+		if (!c->marked && c->call.args.deadline <= deadline) {
+			cn_call_make(c, &c->call);
 		}
 	}
-	cn_engine_task_over(d->runtime.engine);
 	d->calls_until = CN_NEVER;
 	for (uint32_t i = 0; i < d->nwaiting; i++) {
 		const struct cn_client *c = d->waiting[i];
@@ -153,6 +155,12 @@ void cn_call_make_waiting(struct cn_daemon *d)
 			d->calls_until = cn_min_time(d->calls_until, c->call.args.deadline);
 		}
 	}
+}
+
+void cn_call_make_waiting(struct cn_daemon *d)
+{
+	make_until(d, CN_NEVER);
+	cn_engine_task_over(d->runtime.engine);
 }
 
 cn_time cn_call_deadline(const struct cn_daemon *d)
@@ -168,10 +176,10 @@ void cn_call_take_task(struct cn_daemon *d)
 }
 
 /* Not only after a task: one that a call waits for may have been dropped. */
-static bool is_to_be_made_again(struct cn_daemon *d)
+static bool may_have_lost_task(struct cn_daemon *d)
 {
-	return d->nwaiting > 0 && (cn_engine_tasks_dropped(d->runtime.engine) ||
-				   d->calls_until <= d->now || !cn_helper_busy(d->helper));
+	return d->nwaiting > 0 &&
+	       (cn_engine_tasks_dropped(d->runtime.engine) || !cn_helper_busy(d->helper));
 }
 
 void cn_call_give_task(struct cn_daemon *d)
@@ -181,7 +189,11 @@ void cn_call_give_task(struct cn_daemon *d)
 	}
 	cn_helper_give(d->helper, d->runtime.engine);
 	/* Calls that are late fail their teams, in which others wait. */
-	for (int i = 0; i < 2 && is_to_be_made_again(d); i++) {
+	if (cn_call_deadline(d) <= d->now) {
+		make_until(d, d->now);
+		cn_helper_give(d->helper, d->runtime.engine);
+	}
+	for (int i = 0; i < 2 && may_have_lost_task(d); i++) {
 		cn_call_make_waiting(d);
 		cn_helper_give(d->helper, d->runtime.engine);
 	}

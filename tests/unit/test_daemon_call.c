@@ -421,6 +421,30 @@ static void call__passes_its_deadline(void **state)
 	assert_int_equal(user->used[CN_QUOTA_REQUESTS], 0);
 }
 
+/* and only that one is made again then: many may wait. */
+static void call__passes_its_deadline_alone(void **state)
+{
+	struct cn_client *other;
+	int end;
+
+	(void)state;
+	other = daemon_fixture_another(d, 1000, &end);
+	join_crowd(other, end, 2);
+	call_alltoall(other, 1, true);
+	call_alltoall(c, 2, true);
+	cn_call_give_task(d);
+	assert_int_equal(d->nwaiting, 2);
+	c->call.args.root = CROWD; /* it would be refused */
+	d->now += 2000 * CN_MS;
+	cn_call_give_task(d);
+	assert_null(other->call.op);
+	assert_non_null(c->call.op);
+	assert_true(cn_call_deadline(d) == d->now + 1000 * CN_MS);
+	assert_int_equal(heard(fd), 0);
+	assert_int_equal(heard(end), CN_MSG_DONE);
+	close(end);
+}
+
 /* Nor is the deadline of a split begun again with the call. */
 static void call__of_a_split_passes_its_deadline(void **state)
 {
@@ -511,6 +535,7 @@ int main(void)
 		CASE(call__many_are_refused),
 		CASE(call__gives_up_again_and_again),
 		CASE(call__passes_its_deadline),
+		CASE(call__passes_its_deadline_alone),
 		CASE(call__of_a_split_passes_its_deadline),
 		CASE(call__of_a_split_is_refused),
 		CASE(call__of_a_team_that_fails),

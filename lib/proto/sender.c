@@ -199,18 +199,12 @@ void cn_sender_nak(struct cn_peer *p, uint32_t sack)
 	cn_peer_reschedule(p);
 }
 
-/* Nothing is lost, and nothing is said of the path. The receiver emptied its reorder buffer. */
-void cn_sender_rnr(struct cn_peer *p)
+/* No frame is in flight: all are refused, or lost. */
+static void leave_network(struct cn_peer *p)
 {
-	struct cn_node *n = p->node;
+	const struct cn_node *n = p->node;
 	struct cn_sender *t = &p->tx;
 
-	if (t->queue.una == t->queue.end) {
-		return;
-	}
-	t->rnr_wait = t->rnr_wait == 0 ? rnr_first : cn_min_time(t->rnr_wait * 2, rnr_most);
-	t->rnr_until = p->node->now + t->rnr_wait;
-	go_back(p, 0);
 	for (uint32_t seq = t->queue.una; seq != t->queue.end; seq++) {
 		struct cn_rtx_frame *f = cn_rtx_at(&t->queue, seq);
 
@@ -219,6 +213,20 @@ void cn_sender_rnr(struct cn_peer *p)
 			f->refused = true;
 		}
 	}
+}
+
+/* Nothing is lost, and nothing is said of the path. The receiver emptied its reorder buffer. */
+void cn_sender_rnr(struct cn_peer *p)
+{
+	struct cn_sender *t = &p->tx;
+
+	if (t->queue.una == t->queue.end) {
+		return;
+	}
+	t->rnr_wait = t->rnr_wait == 0 ? rnr_first : cn_min_time(t->rnr_wait * 2, rnr_most);
+	t->rnr_until = p->node->now + t->rnr_wait;
+	go_back(p, 0);
+	leave_network(p);
 	t->backoff = 0;
 	t->rto_at = t->rnr_until;
 	cn_peer_reschedule(p);
@@ -245,6 +253,17 @@ static cn_time jitter(const struct cn_peer *p, cn_time rto)
 	return p->tx.backoff > 0 ? (cn_time)(cn_random(&state) % ((uint64_t)rto / 4 + 1)) : 0;
 }
 
+/*
+ * Whether the peer has ever sent a frame of the session. Of a team that is not ready there it
+ * cannot, and keeps what comes until then. If such frames filled the global window for so long,
+ * they could keep back what the peer needs to be ready: after a timeout they leave it to others for
+ * a moment.
+ */
+static bool was_heard(const struct cn_peer *p)
+{
+	return p->live.last_session_rx != 0;
+}
+
 void cn_sender_timeout(struct cn_peer *p)
 {
 	struct cn_sender *t = &p->tx;
@@ -260,6 +279,12 @@ void cn_sender_timeout(struct cn_peer *p)
 			return;
 		}
 		cn_cc_timeout(&t->cc, t->queue.una, t->queue.end);
+		if (!was_heard(p)) {
+			go_back(p, 0);
+			leave_network(p);
+			t->rnr_until = t->rto_at = p->node->now + rnr_first;
+			return;
+		}
 	}
 	go_back(p, 0);
 	cn_peer_ready(p);

@@ -80,6 +80,30 @@ static uint32_t in_cables(void *arg, uint32_t host, uint32_t bytes)
 	return cn_topo_transit(t, t->hosts, t->nhosts, false, rtt, bytes);
 }
 
+static uint32_t in_vain(void *arg, uint32_t host)
+{
+	const struct fixture *fx = arg;
+	const struct cn_engine *e = cn_sim_engine(fx->sim, host);
+	uint32_t n = 0;
+
+	for (const struct cn_transport *x = e != NULL ? &e->own : NULL; x != NULL; x = x->next) {
+		for (uint32_t i = 0; i < cn_node_peers(x->node); i++) {
+			struct cn_peer *p = cn_node_peer(x->node, i);
+			const struct cn_rtx_queue *q = &p->tx.queue;
+
+			for (uint32_t s = q->una; !cn_peer_rnr_received(p) && s != q->end; s++) {
+				n += cn_rtx_at(&p->tx.queue, s)->refused;
+			}
+		}
+		const struct cn_source *o = x->sources.current;
+
+		for (uint32_t i = 0; i < x->sources.n; i++, o = o->next) {
+			n += (uint32_t)o->flight.deferred;
+		}
+	}
+	return n;
+}
+
 /* ---- calls ---------------------------------------------------------------------------- */
 
 static void post(void *arg);
@@ -475,6 +499,7 @@ bool fixture_run(struct fixture *fx, const struct scenario *s, bool verbose)
 		.window = c->engine.node.send_window,
 		.report = report_wire,
 		.in_cables = in_cables,
+		.in_vain = in_vain,
 		.port_of = port_of,
 		.arg = fx,
 	};

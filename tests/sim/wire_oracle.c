@@ -219,6 +219,7 @@ static void check_window(struct wire_oracle *o, uint32_t host, uint32_t number)
 	if (o->cables[number] > 0) {
 		limit += o->config.in_cables(o->config.arg, host, o->cables[number]);
 	}
+	limit += o->config.in_vain(o->config.arg, host);
 	if (in_flight(o, h) > limit) {
 		report(o, "W_g: host %u has %llu frames in flight where operation %u may have %llu",
 		       host, (unsigned long long)in_flight(o, h), number,

@@ -28,6 +28,9 @@ struct wire_oracle_config {
 	/* Frames of so many bytes that an automatic window of this host may have in cables besides.
 	 */
 	uint32_t (*in_cables)(void *arg, uint32_t host, uint32_t bytes);
+	/* Frames that this host sent in vain to teams that never sent it any, and counts no more.
+	 */
+	uint32_t (*in_vain)(void *arg, uint32_t host);
 	/* The port of the host's transport that has this session with the node at an address, and
 	 * sends frames of it. False: there is none. */
 	bool (*port_of)(void *arg, uint32_t host, const uint8_t to[6], uint32_t session,

@@ -204,11 +204,15 @@ static void begin_together(struct glue_call *k, const struct trial *t, enum glue
 	const int64_t found = t->found != NULL ? *t->found : GLUE_NOTHING;
 	int64_t v[] = { -h->latest, found, -found };
 
-	glue_min_by_mpi(k->c, v, 3, k->comm);
+	*alike = GLUE_NOTHING;
+	if (glue_min(k, v, 3) != MPI_SUCCESS) {
+		h->decided = true;
+		h->by = GLUE_BY_COLLNET; /* the call itself will tell why */
+		return;
+	}
 	if (h->calls > 0) {
 		h->ns[h->by][(h->calls - 1) / 2] = -v[0];
 	}
-	*alike = GLUE_NOTHING;
 	if (v[1] == -v[2] || (v[1] != GLUE_NOTHING && -v[2] == GLUE_IN_TRIALS)) {
 		*alike = (enum glue_found)(-v[2]);
 	}
@@ -238,6 +242,9 @@ static bool try_next(struct glue_call *k, const struct trial *t)
 	enum glue_found alike;
 
 	begin_together(k, t, &alike);
+	if (h->decided) {
+		return true;
+	}
 	if (h->calls == 0) {
 		if (!settle_alike(k, t, alike)) {
 			return true;

@@ -4,26 +4,27 @@
  * MPI itself, as the program's own calls show.
  *
  * For each operation and power of two of its block's bytes, the first calls of a team are trials,
- * by collnet and by MPI in turns. If the blocks are small, trials begin only after UNTRIED calls by
- * collnet: programs make a few small calls of many sizes when they start, and a trial costs more
- * than such a call. Before each, a small reduction lets the ranks begin together and
- * tells them the time of the slowest rank in the trial before, so all decide alike. The first trial
- * of each side sets up connections and memory. The medians of the others decide after GLUE_TRIALS
- * of them, or as soon as one side is clearly slower: the longer a call, the smaller the difference
- * that suffices, because trials of the slower side cost more and the first trial and the scheduler
- * disturb it less.
+ * by collnet and by MPI in turns. If the blocks are small, trials begin only after UNTRIED calls:
+ * programs make a few small calls of many sizes when they start, and a trial costs more than such a
+ * call. Before each, a small reduction lets the ranks begin together and tells them the time of the
+ * slowest rank in the trial before, so all decide alike. The first trial of each side sets up
+ * connections and memory. The medians of the others decide after GLUE_TRIALS of them, or as soon as
+ * one side is clearly slower: the longer a call, the smaller the difference that suffices, because
+ * trials of the slower side cost more and the first trial and the scheduler disturb it less.
  *
  * A choice that is clear is also that of communicators of as many ranks on as many nodes, if all
- * their ranks have found it. One of these that comes while they still try leaves its calls to
- * collnet. Programs that divide their ranks into rows and columns would else try as often.
+ * their ranks have found it. One of these that comes while they still try does not try. Programs
+ * that divide their ranks into rows and columns would else try as often.
+ *
+ * What is not tried is collnet's, except short calls of ranks that have a node each, which are
+ * MPI's: two switches of processes, to a daemon and back, take longer than what collnet saves on
+ * the link. What is short depends on the link's rate.
  *
  * Operations with a count per rank have one choice for all sizes, because a rank does not know the
  * others' counts.
  *
  * Operations whose result depends on the order in which the ranks' data is combined are not tried,
- * so that a run can be repeated: they are collnet's. Only short blocking allreduces of ranks that
- * have a node each are MPI's: two switches of processes, to a daemon and back, take longer than
- * what collnet saves on the link. What is short depends on the link's rate.
+ * so that a run can be repeated. Of these, only short blocking allreduces are MPI's.
  *
  * Non-blocking and persistent calls are not timed, because their time depends on what the program
  * does meanwhile. They follow the choice of the blocking ones; without one they are collnet's.
@@ -47,14 +48,21 @@ static const struct {
 #define UNTRIED	      32
 #define UNTRIED_BYTES (16u << 10) /* of a block; smaller ones are small */
 
+/* Of short ones: a program that makes fewer pays for no trials, which cost up to 30 such calls. */
+#define UNTRIED_SHORT 256
+
+/* From so many trials of each on, calls are MPI's if collnet takes this many times as long. */
+#define SLOW_TRIALS 2
+#define SLOW_RATIO  1.5
+
 /* How much faster than collnet MPI must be. */
 #define MARGIN 1.05
 
 /* Trials of shorter calls are seldom clear. */
 #define LONG_NS 2000000
 
-/* An allreduce that is MPI's without a trial has at most so many bytes, or what the link carries in
- * this time. */
+/* A call that is MPI's without a trial has at most so many bytes, or what the link carries in this
+ * time. */
 #define SHORT_BYTES 1024
 #define SHORT_US    50
 
@@ -161,6 +169,14 @@ static bool is_clear(unsigned trials, int64_t longer, int64_t shorter)
 	return false;
 }
 
+/* Trials of a collnet that is much slower end early also where the calls are short: if that is
+ * wrong, they are what they would be without collnet. */
+static bool is_slow(enum glue_by by, unsigned trials, const int64_t took[2])
+{
+	return by == GLUE_BY_MPI && trials >= SLOW_TRIALS &&
+	       (double)took[GLUE_BY_COLLNET] >= SLOW_RATIO * (double)took[GLUE_BY_MPI];
+}
+
 static void note(const struct trial *t, enum glue_found found)
 {
 	if (t->found != NULL) {
@@ -185,7 +201,7 @@ static void settle(const struct glue_call *k, const struct trial *t)
 	/* A program's start disturbs the first one by collnet, and it sets up more than MPI's. */
 	clearly = is_clear(trials, took[!h->by], took[h->by]) &&
 		  (trials > 0 || h->by == GLUE_BY_COLLNET);
-	h->decided = clearly || trials == GLUE_TRIALS;
+	h->decided = clearly || trials == GLUE_TRIALS || is_slow(h->by, trials, took);
 	if (h->decided) {
 		note(t, !clearly		   ? GLUE_NOTHING
 			: h->by == GLUE_BY_COLLNET ? GLUE_CLEARLY_COLLNET
@@ -235,8 +251,9 @@ static bool settle_alike(const struct glue_call *k, const struct trial *t, enum 
 	return true;
 }
 
-/* Decides, if what is known suffices, or begins the next trial. */
-static bool try_next(struct glue_call *k, const struct trial *t)
+/* Decides, if what is known suffices, or begins the next trial. The result: collnet performs the
+ * call; untried, if that is neither. */
+static bool try_next(struct glue_call *k, const struct trial *t, bool untried)
 {
 	struct glue_choice *h = t->choice;
 	enum glue_found alike;
@@ -247,7 +264,7 @@ static bool try_next(struct glue_call *k, const struct trial *t)
 	}
 	if (h->calls == 0) {
 		if (!settle_alike(k, t, alike)) {
-			return true;
+			return untried;
 		}
 	} else if (h->calls % 2 == 0) {
 		settle(k, t);
@@ -260,6 +277,12 @@ static bool try_next(struct glue_call *k, const struct trial *t)
 		k->began = glue_now();
 	}
 	return h->by == GLUE_BY_COLLNET;
+}
+
+/* Whether a call that is not tried is MPI's. */
+static bool is_short(const struct glue_call *k, size_t bytes)
+{
+	return bytes <= (uint64_t)k->c->short_bytes && k->team->nodes == (uint32_t)k->c->size;
 }
 
 bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
@@ -280,14 +303,16 @@ bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
 	if (k->c->always || h->decided || k->nonblocking || k->persistent) {
 		return true;
 	}
-	if (bytes < UNTRIED_BYTES && h->untried < UNTRIED) {
+	const bool by_mpi = is_short(k, bytes);
+
+	if (bytes < UNTRIED_BYTES && h->untried < (by_mpi ? UNTRIED_SHORT : UNTRIED)) {
 		h->untried++;
-		return true;
+		return !by_mpi;
 	}
 	const struct trial t = { h,
 				 k->team->alike != NULL ? &k->team->alike->found[op][class] : NULL,
 				 op, class };
-	return try_next(k, &t);
+	return try_next(k, &t, !by_mpi);
 }
 
 int64_t glue_short_bytes(collnet_t *context)
@@ -306,7 +331,7 @@ bool glue_serves_untried(struct glue_call *k, enum glue_op op, size_t bytes)
 		return false;
 	}
 	if (k->c->always || k->nonblocking || k->persistent || op != GLUE_Allreduce || bytes == 0 ||
-	    bytes > (uint64_t)k->c->short_bytes || k->team->nodes < (uint32_t)k->c->size) {
+	    !is_short(k, bytes)) {
 		return glue_has_memory(k, op, bytes);
 	}
 	if (!k->c->told_short && k->c->rank == 0) {

@@ -15,6 +15,7 @@
  *   reductions     short reductions, often enough for a choice
  *   operands       reductions by a function of the program, of elements whose alignment is 16
  *   sums           100 sums of a floating-point number, and 100 of 200 numbers, of two frames
+ *   few            100 broadcasts, maxima and barriers: too few short calls for a choice
  *   persistent-choice   an all-to-all often enough for a choice, and a persistent one
  *   long-pairs     a persistent reduction of pairs that are more than 1 GiB only with their holes
  *   recurring      duplicates with and without non-blocking calls, one after another, and how many
@@ -189,63 +190,7 @@ static void exchange(MPI_Comm comm, int i)
 	free(recv);
 }
 
-static void repetition(void)
-{
-	for (int i = 0; i < times; i++) {
-		double one = 1, sum = 0;
-		int small = rank == 0 ? i : -1;
-
-		MPI_Bcast(&small, 1, MPI_INT, 0, MPI_COMM_WORLD);
-		if (small != i) {
-			wrong("bcast");
-		}
-		exchange(MPI_COMM_WORLD, i);
-		MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-		if (sum != size) {
-			wrong("sum");
-		}
-	}
-}
-
-/* Reductions as long as what the glue itself lets MPI reduce, and longer ones. */
-static void reductions(void)
-{
-	int *in = malloc(BLOCK), *out = malloc(BLOCK), counts[] = { 4, BLOCK / (int)sizeof(int) };
-
-	for (int i = 0; i < 60; i++) {
-		for (int k = 0; k < 2; k++) {
-			for (int at = 0; at < counts[k]; at++) {
-				in[at] = rank + i + at;
-			}
-			MPI_Reduce(in, out, counts[k], MPI_INT, MPI_MAX, 0, MPI_COMM_WORLD);
-			if (rank == 0 && out[3] != size - 1 + i + 3) {
-				wrong("reduce");
-			}
-			MPI_Allreduce(in, out, counts[k], MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-			if (out[3] != i + 3) {
-				wrong("allreduce");
-			}
-		}
-	}
-	free(in);
-	free(out);
-}
-
-static void sums(void)
-{
-	double in[200], out[200];
-
-	for (int i = 0; i < 200; i++) {
-		in[i] = i + rank;
-	}
-	for (int i = 0; i < 200; i++) {
-		MPI_Allreduce(in, out, i % 2 == 0 ? 1 : 200, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-		if (out[0] != size * (size - 1) / 2 ||
-		    (i > 0 && out[199] != 199 * size + size * (size - 1) / 2)) {
-			wrong("sum");
-		}
-	}
-}
+#include "mpi_choices.h"
 
 /* The type of it has no `before`, and so begins in the middle of what is aligned. */
 struct record {
@@ -565,6 +510,7 @@ int main(int argc, char **argv)
 		{ "between", between },
 		{ "idup", idup },
 		{ "sums", sums },
+		{ "few", few },
 		{ "mixed", mixed },
 		{ "limit", limit },
 		{ "rows", rows },

@@ -200,6 +200,15 @@ has '^right: sums' out
 	{ cat out; fail "not said once"; }
 frames=$(sed -n 's/^data_sent *\([0-9]*\).*/\1/p' out)
 [ "$frames" -ge 200 ] && [ "$frames" -lt 300 ] || { cat out; fail "not the long sums alone by collnet"; }
+# Short calls that are not tried are Open MPI's where each rank has a node, else collnet's.
+mpi "few short calls" --shape 2 -- ./count ./with-collnet h0:1,h1:1 2 ./cases few
+has '^right: few' out
+frames=$(sed -n 's/^data_sent *\([0-9]*\).*/\1/p' out)
+[ "$frames" -lt 20 ] || { cat out; fail "collnet performs short calls: $frames frames"; }
+mpi "few short calls of ranks that share nodes" --shape 2 -- ./count ./with-collnet h0:2,h1:2 4 ./cases few
+has '^right: few' out
+frames=$(sed -n 's/^data_sent *\([0-9]*\).*/\1/p' out)
+[ "$frames" -ge 64 ] || { cat out; fail "not the first 32 of each by collnet: $frames frames"; }
 mpi "sums of ranks that share nodes" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases sums
 has '^right: sums' out
 lacks 'by MPI' out

@@ -459,6 +459,7 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 		}
 	} else {
 		op->source.window_closed = op->ntargets > 0;
+		w->kept_back |= op->ntargets > 0;
 		if (op->source.adaptive != NULL) {
 			cn_adaptive_window_closed(op->source.adaptive);
 		}

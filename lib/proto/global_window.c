@@ -12,7 +12,7 @@ static uint64_t count(const struct cn_flight *f)
 static void recount(struct cn_flight *f, struct cn_window *w)
 {
 	const uint32_t limit = f->limit < w->limit ? f->limit : w->limit;
-	const uint32_t others = w->in_flight - f->in_flight;
+	const uint32_t others = w->in_flight - f->in_flight, before = w->in_flight;
 	uint64_t in_flight = count(f);
 
 	while (f->deferred > 0 && others + in_flight < limit) {
@@ -20,6 +20,7 @@ static void recount(struct cn_flight *f, struct cn_window *w)
 		in_flight = count(f);
 	}
 	w->in_flight = others + (uint32_t)in_flight;
+	w->kept_back = w->kept_back && w->in_flight >= before;
 	f->in_flight = (uint32_t)in_flight;
 	if (w->in_flight > w->peak) {
 		w->peak = w->in_flight;
@@ -87,5 +88,6 @@ bool cn_flight_resend(struct cn_flight *f, struct cn_window *w)
 void cn_flight_end(struct cn_flight *f, struct cn_window *w)
 {
 	w->in_flight -= f->in_flight;
+	w->kept_back = w->kept_back && f->in_flight == 0;
 	f->in_flight = 0;
 }

@@ -34,6 +34,7 @@ struct cn_window {
 	uint32_t in_flight; /* sum over the flights */
 	uint32_t peak;	    /* largest in_flight */
 	uint32_t last;	    /* the own limit of the frame that was sent last */
+	bool kept_back;	    /* it kept a frame back, and no frame has left it since */
 };
 
 /* A flight: the frames of one operation, or message, that count towards the global window. */

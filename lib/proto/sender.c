@@ -279,7 +279,7 @@ void cn_sender_timeout(struct cn_peer *p)
 			return;
 		}
 		cn_cc_timeout(&t->cc, t->queue.una, t->queue.end);
-		if (!was_heard(p)) {
+		if (!was_heard(p) && cn_node_window(p->node)->kept_back) {
 			go_back(p, 0);
 			leave_network(p);
 			t->rnr_until = t->rto_at = p->node->now + rnr_first;

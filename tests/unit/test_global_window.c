@@ -30,6 +30,26 @@ static void flight__sent_and_received(void **state)
 	assert_int_equal(w.peak, 4);
 }
 
+/* What was kept back may go once frames have left the window, not when others are sent. */
+static void flight__kept_back(void **state)
+{
+	struct cn_window w = { .limit = 4 };
+	struct cn_flight f = { 0 }, other = { 0 };
+
+	(void)state;
+	cn_flight_sent(&f, &w, 2);
+	w.kept_back = true;
+	cn_flight_sent(&other, &w, 4);
+	assert_true(w.kept_back);
+	cn_flight_received(&f, &w);
+	assert_false(w.kept_back);
+	w.kept_back = true;
+	cn_flight_end(&f, &w); /* it has nothing in flight */
+	assert_true(w.kept_back);
+	cn_flight_end(&other, &w);
+	assert_false(w.kept_back);
+}
+
 /* Behind: more received than sent counts as nothing, and may be caught up. */
 static void flight__negative_counts_as_zero(void **state)
 {
@@ -307,6 +327,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flight__sent_and_received),
+		cmocka_unit_test(flight__kept_back),
 		cmocka_unit_test(flight__negative_counts_as_zero),
 		cmocka_unit_test(flight__one_way),
 		cmocka_unit_test(flight__others_fill_the_window),

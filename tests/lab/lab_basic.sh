@@ -209,6 +209,6 @@ status 2 run --shape 1 -- true
 unset COLLNET_ENCAPSULATION
 for rate in 1bit 1000; do
 	status 2 run --shape 1 --rate $rate -- true
-	has "'$rate' is not a rate with a unit, from 1kbit" err
+	has "'$rate' is neither none nor a rate with a unit, from 1kbit" err
 done
 echo "ok: the environment"

@@ -73,6 +73,23 @@ void teams_report(struct team_call *c, const char *what)
 	}
 }
 
+static void note_failure(struct team_call *c, int status, const char *text)
+{
+	struct process *p = c->process;
+	struct world *w = p->world;
+
+	w->fixture.hints |= c->step->kind == STEP_JOIN || c->step->kind == STEP_SPLIT ||
+			    c->step->kind == STEP_DERIVE;
+	if (p->gone) {
+		return;
+	}
+	if (w->must_succeed || status == COLLNET_EMISMATCH || status == COLLNET_EPROTO ||
+	    status == COLLNET_EINVAL || status == COLLNET_ENOMEM) {
+		teams_report(c, text);
+	}
+	p->failed[c->team] |= c->step->kind != STEP_MESSAGE;
+}
+
 static void finish(struct team_call *c, int status, const char *text)
 {
 	struct process *p = c->process;
@@ -93,18 +110,10 @@ static void finish(struct team_call *c, int status, const char *text)
 		p->blocked = NULL;
 		p->waits = false;
 	}
-	if (status != COLLNET_OK) {
-		w->fixture.hints |= c->step->kind == STEP_JOIN || c->step->kind == STEP_SPLIT ||
-				    c->step->kind == STEP_DERIVE;
-	}
 	if (status == COLLNET_OK) {
 		teams_report(c, wrong(c));
-	} else if (!p->gone) {
-		if (w->must_succeed || status == COLLNET_EMISMATCH || status == COLLNET_EPROTO ||
-		    status == COLLNET_EINVAL || status == COLLNET_ENOMEM) {
-			teams_report(c, text);
-		}
-		p->failed[c->team] |= c->step->kind != STEP_MESSAGE;
+	} else {
+		note_failure(c, status, text);
 	}
 	if (c->work != NULL && c->step->kind != STEP_PREPARE) {
 		teams_report(c, buffers_release(&c->work->buffers));

@@ -53,16 +53,21 @@ static void leave(struct process *p, uint32_t team, bool dead)
 	}
 }
 
-/* The process ends. */
-void teams_end_process(struct process *p, bool dead)
+/* A call that waits for a task is not made again, as its process ends. */
+static void stop_waiting(struct process *p)
 {
-	p->gone = true;
 	if (p->waits) {
 		p->waits = false;
 		p->outstanding--;
 		p->blocked->completions++;
 		p->blocked = NULL;
 	}
+}
+
+void teams_end_process(struct process *p, bool dead)
+{
+	p->gone = true;
+	stop_waiting(p);
 	for (uint32_t t = 0; t < p->world->script.nteams; t++) {
 		leave(p, t, dead);
 	}
@@ -242,12 +247,7 @@ static void crash(struct world *w, uint32_t host)
 		}
 		p->gone = true; /* what it has goes with the engine */
 		p->endpoint = NULL;
-		if (p->waits) {
-			p->waits = false;
-			p->outstanding--;
-			p->blocked->completions++;
-			p->blocked = NULL;
-		}
+		stop_waiting(p);
 		for (uint32_t h = 0; h < w->script.nhandles; h++) {
 			release(p, h);
 		}
@@ -273,7 +273,7 @@ static void on_fault(void *arg)
 		fixture_restart(&w->fixture, f->host);
 	} else if (f->kind == FAULT_CRASH) {
 		crash(w, f->host);
-	} else if (f->kind == FAULT_NO_CALL) {
+	} else if (f->kind == FAULT_NO_CALL) { /* after the next step */
 		w->processes[f->rank].stop = w->processes[f->rank].next + 1;
 	} else if (!w->processes[f->rank].gone) {
 		teams_end_process(&w->processes[f->rank], f->kind == FAULT_DIE);

@@ -308,6 +308,9 @@ bool cn_op_place(struct cn_team *t, const struct cn_peer *p, const struct cn_rx 
 		 struct cn_rx_place *out);
 /* A tombstone came: the operations of the team have ended there before they were complete. */
 void cn_op_tombstone(struct cn_team *t, const struct cn_peer *p);
+/* The team is ready. By frames that came before, their nodes have shown what they have started, and
+ * will not say it again. */
+void cn_op_note_started(struct cn_team *t);
 /* Frames that waited for this operation, in the order in which they came. */
 void cn_op_take_unexpected(struct cn_op *op);
 

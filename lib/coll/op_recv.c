@@ -193,6 +193,18 @@ static bool keep_unexpected(struct cn_team *t, struct cn_peer *p, const struct c
 	return true;
 }
 
+void cn_op_note_started(struct cn_team *t)
+{
+	for (const struct cn_unexpected *f = t->unexpected.first; f != NULL; f = f->next) {
+		const uint32_t k = f->peer < t->npeers ? t->node_by_peer[f->peer] : UINT16_MAX;
+
+		if (k != UINT16_MAX) {
+			cn_unexpected_limit_started(&t->nodes[k].unexpected,
+						    finished(t) + ahead(t, f->stream) + 1);
+		}
+	}
+}
+
 bool cn_op_deliver(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
 {
 	struct cn_op *op;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "coll/engine_state.h"
+#include "coll/op.h"
 #include "coll/team.h"
 
 /* A longer round trip says that a processor was late, and nothing of cables. */
@@ -323,6 +324,7 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 		return r;
 	}
 	cn_team_formed(t, CN_TEAM_READY);
+	cn_op_note_started(t);
 	t->wireup.wake_at = CN_NEVER;
 	cn_wireup_remove(t, false);
 	cn_team_touch(t);

@@ -154,8 +154,8 @@ static int sleep_until(struct cn_daemon *d, struct epoll_event *events, cn_time 
 {
 	static bool old_kernel;
 	cn_time wait = until > now ? until - now : 0;
-	struct __kernel_timespec ts = { .tv_sec = (int64_t)(wait / 1000000000u),
-					.tv_nsec = (int64_t)(wait % 1000000000u) };
+	const struct timespec t = cn_timespec(wait);
+	struct __kernel_timespec ts = { .tv_sec = t.tv_sec, .tv_nsec = t.tv_nsec };
 	int n;
 
 	if (!old_kernel) {

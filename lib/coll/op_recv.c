@@ -132,6 +132,12 @@ static struct cn_op *running(struct cn_team *t, uint32_t stream)
 											     : NULL;
 }
 
+/* The node that sent it; UINT16_MAX: none of the team's. */
+static uint32_t sender_of(const struct cn_team *t, const struct cn_unexpected *f)
+{
+	return f->peer < t->npeers ? t->node_by_peer[f->peer] : UINT16_MAX;
+}
+
 void cn_op_take_unexpected(struct cn_op *op)
 {
 	struct cn_team *t = op->team;
@@ -144,7 +150,7 @@ void cn_op_take_unexpected(struct cn_op *op)
 	any = mine.first != NULL;
 	/* A frame may fail the team, or be the operation's last. */
 	while (t->state == CN_TEAM_READY && (f = cn_unexpected_queue_pop(&mine)) != NULL) {
-		k = f->peer < t->npeers ? t->node_by_peer[f->peer] : UINT16_MAX;
+		k = sender_of(t, f);
 		if (k != UINT16_MAX && op->state == OP_RUNNING && op->seq == seq) {
 			take(op, k, f->stream, f->flags, f->data, f->len);
 		}
@@ -193,14 +199,19 @@ static bool keep_unexpected(struct cn_team *t, struct cn_peer *p, const struct c
 	return true;
 }
 
+/* By a frame of this operation, node k has shown that it has started it. */
+static void note_started(struct cn_team *t, uint32_t k, uint32_t stream)
+{
+	cn_unexpected_limit_started(&t->nodes[k].unexpected, finished(t) + ahead(t, stream) + 1);
+}
+
 void cn_op_note_started(struct cn_team *t)
 {
 	for (const struct cn_unexpected *f = t->unexpected.first; f != NULL; f = f->next) {
-		const uint32_t k = f->peer < t->npeers ? t->node_by_peer[f->peer] : UINT16_MAX;
+		const uint32_t k = sender_of(t, f);
 
 		if (k != UINT16_MAX) {
-			cn_unexpected_limit_started(&t->nodes[k].unexpected,
-						    finished(t) + ahead(t, f->stream) + 1);
+			note_started(t, k, f->stream);
 		}
 	}
 }
@@ -229,8 +240,7 @@ bool cn_op_deliver(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
 		return true;
 	}
 	if (op == NULL) {
-		cn_unexpected_limit_started(&t->nodes[k].unexpected,
-					    finished(t) + ahead(t, rx->stream) + 1);
+		note_started(t, k, rx->stream);
 		return keep_unexpected(t, p, rx);
 	}
 	take(op, k, rx->stream, rx->flags, rx->payload, rx->len);

@@ -91,7 +91,7 @@ static bool rewind_more(struct cn_op *op, uint64_t *budget)
 		add_to_stream(op, --s->streamed);
 		spend(budget, ACTION_BYTES);
 	}
-	while (s->streamed == 0 && s->listed<op->sched.n && * budget> 0) {
+	while (*budget > 0 && s->streamed == 0 && s->listed < op->sched.n) {
 		add_to_lists(op, s->listed++);
 		spend(budget, ACTION_BYTES);
 	}

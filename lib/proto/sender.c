@@ -254,14 +254,13 @@ static cn_time jitter(const struct cn_peer *p, cn_time rto)
 }
 
 /*
- * Whether the peer has ever sent a frame of the session. Of a team that is not ready there it
- * cannot, and keeps what comes until then. If such frames filled the global window for so long,
- * they could keep back what the peer needs to be ready: after a timeout they leave it to others for
- * a moment.
+ * Whether frames in flight leave the global window to others for a moment, after a timeout. Of a
+ * team that is not ready there, a peer sends nothing, and keeps what comes until it is. If such
+ * frames filled the window for so long, they could keep back what the peer needs to be ready.
  */
-static bool was_heard(const struct cn_peer *p)
+static bool gives_way(const struct cn_peer *p)
 {
-	return p->live.last_session_rx != 0;
+	return p->live.last_session_rx == 0 && cn_node_window(p->node)->kept_back;
 }
 
 void cn_sender_timeout(struct cn_peer *p)
@@ -279,7 +278,7 @@ void cn_sender_timeout(struct cn_peer *p)
 			return;
 		}
 		cn_cc_timeout(&t->cc, t->queue.una, t->queue.end);
-		if (!was_heard(p) && cn_node_window(p->node)->kept_back) {
+		if (gives_way(p)) {
 			go_back(p, 0);
 			leave_network(p);
 			t->rnr_until = t->rto_at = p->node->now + rnr_first;

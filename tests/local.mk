@@ -258,6 +258,7 @@ sim_sources = \
 	tests/sim/attackers.h \
 	tests/sim/buffers.c \
 	tests/sim/buffers.h \
+	tests/sim/draw.h \
 	tests/sim/fixture.c \
 	tests/sim/fixture.h \
 	tests/sim/fixture_faults.c \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Drawing scenarios. The order of draws is the format of the seeds: new draws go to the end. */
+#include "draw.h"
 #include "scenario.h"
 #include "proto/wire.h"
 #include "tests/unit/reduction.h"
@@ -12,19 +13,6 @@
 #include <string.h>
 
 #define DATA_MAX (3u << 20) /* bytes that all ranks together receive in an operation */
-
-/* From low to high, both included. */
-static uint64_t between(uint64_t *r, uint64_t low, uint64_t high)
-{
-	return low + cn_random(r) % (high - low + 1);
-}
-
-static bool chance(uint64_t *r, uint32_t percent)
-{
-	return cn_random(r) % 100 < percent;
-}
-
-#define PICK(r, array) ((array)[cn_random(r) % (sizeof(array) / sizeof((array)[0]))])
 
 /* ---- the network ---------------------------------------------------------------------- */
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "draw.h"
 #include "script.h"
 
 #include <stdlib.h>
@@ -7,16 +8,6 @@
 #define DATA_MAX (1u << 20) /* bytes that all ranks together receive in an operation */
 #define COLORS	 3
 
-static uint64_t between(uint64_t *r, uint64_t low, uint64_t high)
-{
-	return low + cn_random(r) % (high - low + 1);
-}
-
-static bool chance(uint64_t *r, uint32_t percent)
-{
-	return cn_random(r) % 100 < percent;
-}
-
 static void draw_op(struct op_plan *p, uint32_t ranks, uint64_t *r)
 {
 	static const uint64_t sizes[] = { 0, 1, 7, 64, 500, 1476, 4096, 10001, 65536 };
@@ -24,7 +15,7 @@ static void draw_op(struct op_plan *p, uint32_t ranks, uint64_t *r)
 
 	*p = (struct op_plan){ .contention_aware = true, .window = COLLNET_WINDOW_AUTO };
 	p->op = (enum cn_op_kind)between(r, CN_OP_ALLTOALL, CN_OP_EXSCAN);
-	p->bytes = sizes[cn_random(r) % (sizeof(sizes) / sizeof(sizes[0]))];
+	p->bytes = PICK(r, sizes);
 	p->bytes = p->bytes > most ? most : p->bytes;
 	p->sizes = cn_random(r);
 	p->ordered = cn_op_reduces(p->op) && chance(r, 40);
@@ -209,9 +200,7 @@ void script_draw(uint64_t seed, uint32_t ranks, struct script *out)
 	while (out->nsteps < n) {
 		struct step *x = &out->steps[out->nsteps];
 
-		*x = (struct step){
-			.kind = kinds[cn_random(&r) % (sizeof(kinds) / sizeof(kinds[0]))]
-		};
+		*x = (struct step){ .kind = PICK(&r, kinds) };
 		out->nsteps += draw_step(out, x, &r);
 	}
 }

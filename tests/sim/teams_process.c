@@ -84,8 +84,7 @@ void teams_end_process(struct process *p, bool dead)
 
 static bool must_wait(const struct process *p, const struct step *x)
 {
-	return p->blocked != NULL || p->outstanding >= p->world->depth ||
-	       (x->kind == STEP_LEAVE && p->outstanding > 0) ||
+	return p->outstanding >= p->world->depth || (x->kind == STEP_LEAVE && p->outstanding > 0) ||
 	       ((x->kind == STEP_START || x->kind == STEP_RELEASE) && p->handles[x->handle].busy);
 }
 
@@ -134,12 +133,9 @@ static void advance(void *arg)
 			leave(p, t, false);
 		}
 	}
-	while (!p->gone && p->next < w->script.nsteps && p->next < p->stop) {
+	while (!p->gone && p->blocked == NULL && p->next < w->script.nsteps && p->next < p->stop) {
 		const struct step *x = &w->script.steps[p->next];
 
-		if (p->blocked != NULL) {
-			break;
-		}
 		if (!teams_takes_part(p, x)) {
 			p->next++;
 			continue;

@@ -445,17 +445,17 @@ static void call__passes_its_deadline_alone(void **state)
 	close(end);
 }
 
+static const struct cn_msg_join split = { .head = { .type = CN_MSG_JOIN, .tag = 200 },
+					  .team = 200,
+					  .derived = 1,
+					  .making = CN_MAKING_SPLIT,
+					  .ranks = CROWD,
+					  .timeout_ms = 1000,
+					  .job = "half" };
+
 /* Nor is the deadline of a split begun again with the call. */
 static void call__of_a_split_passes_its_deadline(void **state)
 {
-	const struct cn_msg_join split = { .head = { .type = CN_MSG_JOIN, .tag = 200 },
-					   .team = 200,
-					   .derived = 1,
-					   .making = CN_MAKING_SPLIT,
-					   .ranks = CROWD,
-					   .timeout_ms = 1000,
-					   .job = "half" };
-
 	(void)state;
 	join_crowd(NULL, -1, 0);
 	cn_client_message(c, (const union cn_msg *)(const void *)&split, sizeof(split));
@@ -474,14 +474,6 @@ static void call__of_a_split_passes_its_deadline(void **state)
 /* A split that waited is refused: its rank has not called, and is named if others wait for it. */
 static void call__of_a_split_is_refused(void **state)
 {
-	const struct cn_msg_join split = { .head = { .type = CN_MSG_JOIN, .tag = 200 },
-					   .team = 200,
-					   .derived = 1,
-					   .making = CN_MAKING_SPLIT,
-					   .ranks = CROWD,
-					   .timeout_ms = 1000,
-					   .job = "half" };
-
 	(void)state;
 	join_crowd(NULL, -1, 0);
 	d->config.limits[CN_QUOTA_TEAMS] = 2;

@@ -31,6 +31,6 @@ for loss in 1% 5%; do
 	lossy $loss --shape 2x2 --ranks-per-node 2 -- alltoall --sizes 1,10k --iterations 6 --verify
 	lossy $loss --shape 6 -- allgather --sizes 0,1,20k --iterations 6 --verify
 	lossy $loss --shape 4x2 -- barrier --iterations 60
-	lossy $loss --shape 2 -- stream --sizes 100k --iterations 10 --verify
+	lossy $loss --shape 2 -- stream --sizes 100k --iterations 40 --verify
 done
 lossy 5% --shape 2x2 --no-daemons -- alltoall --sizes 0,1,10k --iterations 6 --verify

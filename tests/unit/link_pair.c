@@ -191,13 +191,14 @@ uint32_t link_burst(const struct cn_link *l, uint32_t most)
 	return l->receive_buffer == 0 || room > most ? most : room;
 }
 
-uint32_t link_count_in_order(struct cn_link *l, int ms)
+void link_expect_burst(struct cn_link *l, uint32_t count)
 {
 	struct cn_rx_frame f[BATCH];
 	uint32_t next = 0, wakes = 0;
 	size_t n;
 
-	while ((n = cn_link_recv(l, f, BATCH)) > 0 || link_readable(l, ms)) {
+	while ((n = cn_link_recv(l, f, BATCH)) > 0 ||
+	       link_readable(l, next < count ? WAIT_MS : SILENCE_MS)) {
 		wakes = n > 0 ? 0 : wakes + 1;
 		assert_in_range(wakes, 0, WAKES_MAX);
 		for (size_t i = 0; i < n; i++) {
@@ -207,5 +208,25 @@ uint32_t link_count_in_order(struct cn_link *l, int ms)
 		}
 		cn_link_release(l);
 	}
-	return next;
+	assert_int_equal(next, count);
+}
+
+uint32_t link_count_beside_drops(struct cn_link *l, uint32_t count)
+{
+	struct cn_link_counters counters = { 0 };
+	struct cn_rx_frame f[BATCH];
+	uint32_t came = 0;
+
+	for (int waited = 0; came + counters.ring_drops < count; waited += SILENCE_MS) {
+		size_t n;
+
+		assert_in_range(waited, 0, WAIT_MS);
+		while ((n = cn_link_recv(l, f, BATCH)) > 0 || link_readable(l, SILENCE_MS)) {
+			came += (uint32_t)n;
+			cn_link_release(l);
+		}
+		cn_link_counters(l, &counters);
+	}
+	assert_int_equal(came + counters.ring_drops, count);
+	return came;
 }

@@ -6,7 +6,7 @@
 #include "link/link.h"
 
 #define ETHERTYPE  0x88b5
-#define WAIT_MS	   2000
+#define WAIT_MS	   20000 /* for what comes; never reached */
 #define SILENCE_MS 30
 #define BATCH	   32
 
@@ -44,7 +44,9 @@ uint32_t link_burst(const struct cn_link *l, uint32_t most);
 bool link_next(struct cn_link *l, struct cn_rx_frame *f, int ms);
 void link_expect(struct cn_link *l, uint32_t number);
 void link_assert_silent(struct cn_link *l);
-/* Full frames, numbered from 0, until none comes for that time; returns how many. */
-uint32_t link_count_in_order(struct cn_link *l, int ms);
+/* So many full frames come, numbered from 0, and no more. */
+void link_expect_burst(struct cn_link *l, uint32_t count);
+/* Takes frames until so many have come or were dropped for want of room; returns how many came. */
+uint32_t link_count_beside_drops(struct cn_link *l, uint32_t count);
 
 #endif

@@ -85,22 +85,29 @@ awk '
 				print time " is not the median of " part[i]
 				bad = 1
 			}
+			for (r = 1; r <= 3; r++) {
+				quotient[r] = ours[r] / us[r]
+			}
+			times[i] = time
+			ratios[i] = median(quotient, 3)
 			if (i > 2 && (best == 0 || time < best)) {
 				best = time
-				for (r = 1; r <= 3; r++) {
-					quotient[r] = ours[r] / us[r]
-				}
 			}
 		}
 		match($0, /"ratio": [0-9.]*/)
 		ratio = substr($0, RSTART + 9, RLENGTH - 9)
-		wanted = median(quotient, 3)
-		# times have three decimals, ratios four
-		if (ratio - wanted > 0.002 * wanted + 0.0001 || wanted - ratio > 0.002 * wanted + 0.0001) {
-			print "ratio " ratio " instead of " wanted ": " $0
+		# Times have three decimals, by which two can be the best one, and ratios four.
+		near = 0
+		for (i = 3; i <= n; i++) {
+			wanted = ratios[i]
+			near += times[i] < best + 0.0015 && ratio - wanted <= 0.002 * wanted + 0.0001 &&
+				wanted - ratio <= 0.002 * wanted + 0.0001
+		}
+		if (!near) {
+			print "another ratio than " ratio ": " $0
 			bad = 1
 		}
-		if ((ratio > 1.05) != ($0 ~ /"slower": true/)) {
+		if (ratio != 1.05 && (ratio > 1.05) != ($0 ~ /"slower": true/)) {
 			print "slower: " $0
 			bad = 1
 		}

@@ -30,6 +30,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,7 +38,7 @@
 #include "util/clock.h"
 
 #define ETHERTYPE_TEST 0x88b6
-#define WAIT_MS	       20000
+#define WAIT_MS	       60000 /* never reached */
 
 static uint64_t now_us(void)
 {
@@ -55,6 +56,15 @@ static void ready_file(const char *name, char *out, size_t size)
 	const char *dir = getenv("COLLNET_LAB_DIR");
 
 	snprintf(out, size, "%s/ready-%s", dir == NULL ? "." : dir, name);
+}
+
+/* Of the path of a ready file: a file with a byte of each sender that has sent all. */
+static const char *sent_file(char *path, size_t size)
+{
+	const size_t len = strlen(path);
+
+	snprintf(path + len, size - len, ".sent");
+	return path;
 }
 
 static int open_socket(void)
@@ -92,7 +102,7 @@ static int send_frames(const char *name, const char *mac, uint64_t count, size_t
 	unsigned int m[6], i;
 	char path[4096];
 	uint64_t n, start;
-	int s = open_socket();
+	int s = open_socket(), fd;
 
 	if (s < 0) {
 		return fail("socket");
@@ -116,19 +126,23 @@ static int send_frames(const char *name, const char *mac, uint64_t count, size_t
 			return fail("send");
 		}
 	}
-	printf("sent %llu us %llu\n", (unsigned long long)n,
-	       (unsigned long long)(now_us() - start));
-	return 0;
+	printf("sent %llu us %llu from %llu\n", (unsigned long long)n,
+	       (unsigned long long)(now_us() - start), (unsigned long long)start);
+	fd = open(sent_file(path, sizeof(path)), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	return fd < 0 || write(fd, "", 1) != 1 ? fail(path) : 0;
 }
 
-static int receive_frames(const char *name, int silence_ms)
+/* Until all senders have sent, however slow the machine is, and then for a silence. */
+static int receive_frames(const char *name, int silence_ms, uint64_t senders)
 {
 	unsigned char frame[65536];
 	struct pollfd p = { .fd = open_socket(), .events = POLLIN };
 	struct tpacket_stats st;
 	socklen_t len = sizeof(st);
+	const uint64_t until = now_us() + WAIT_MS * 1000u;
+	bool sent, came;
+	struct stat sender;
 	char path[4096];
-	uint64_t n = 0;
 	int fd;
 
 	ready_file(name, path, sizeof(path));
@@ -136,12 +150,15 @@ static int receive_frames(const char *name, int silence_ms)
 	if (p.fd < 0 || fd < 0) {
 		return fail(path);
 	}
-	while (poll(&p, 1, n == 0 ? WAIT_MS : silence_ms) > 0) {
-		if (recv(p.fd, frame, sizeof(frame), 0) < 0) {
+	sent_file(path, sizeof(path));
+	do {
+		sent = (stat(path, &sender) == 0 && (uint64_t)sender.st_size >= senders) ||
+		       now_us() > until;
+		came = poll(&p, 1, silence_ms) > 0;
+		if (came && recv(p.fd, frame, sizeof(frame), 0) < 0) {
 			return fail("receive");
 		}
-		n++;
-	}
+	} while (came || !sent);
 	/* with those that found no room in the socket: the wire is what is being tested */
 	if (getsockopt(p.fd, SOL_PACKET, PACKET_STATISTICS, &st, &len) < 0) {
 		return fail("statistics");
@@ -288,9 +305,9 @@ int main(int argc, char **argv)
 	    cn_parse_uint(argv[5], 14, 65536, &bytes)) {
 		return send_frames(argv[2], argv[3], count, (size_t)bytes);
 	}
-	if (argc == 4 && strcmp(argv[1], "receive") == 0 &&
-	    cn_parse_uint(argv[3], 1, 60000, &count)) {
-		return receive_frames(argv[2], (int)count);
+	if (argc == 5 && strcmp(argv[1], "receive") == 0 &&
+	    cn_parse_uint(argv[3], 1, 60000, &count) && cn_parse_uint(argv[4], 1, 1000, &bytes)) {
+		return receive_frames(argv[2], (int)count, bytes);
 	}
 	if (argc == 4 && strcmp(argv[1], "hello") == 0 && cn_parse_uint(argv[2], 0, 15, &count)) {
 		return send_hellos((uint8_t)count, argv[3]);
@@ -305,7 +322,7 @@ int main(int argc, char **argv)
 	if (argc == 3 && strcmp(argv[1], "tcp-receive") == 0) {
 		return tcp_receive(argv[2]);
 	}
-	fputs("usage: frames send NAME MAC COUNT BYTES | frames receive NAME SILENCE | "
+	fputs("usage: frames send NAME MAC COUNT BYTES | frames receive NAME SILENCE SENDERS | "
 	      "frames hello VERSION NAME | frames joined GROUP PORT COMMAND... | "
 	      "frames tcp-send HOST | frames tcp-receive NAME\n",
 	      stderr);

@@ -114,7 +114,7 @@ for i in 1 2; do
 		cd "$TMPDIR" || exit 1
 		collnet lab run --shape 4x2 --rate 50mbit --no-daemons --json -- sh -c '
 			if [ $COLLNET_RANK = 0 ]; then
-				exec frames receive zero 500
+				exec frames receive zero 500 7
 			fi
 			exec frames send zero 02:c0:11:00:00:00 5 100' >out.$i 2>err.$i
 		echo $? >status.$i

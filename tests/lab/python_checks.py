@@ -4,6 +4,8 @@ import array
 import os
 import signal
 import sys
+import threading
+import time
 
 rank = os.environ["COLLNET_RANK"]
 
@@ -28,10 +30,31 @@ def raises(kind, text, function, *arguments, **options):
     sys.exit(f"rank {rank}: no exception with '{text}'")
 
 
-def alarm():
-    """A signal comes soon, whose handler raises an exception."""
+def signal_soon(came):
+    """A signal comes soon, and then there is the file."""
+    def send():
+        time.sleep(0.05)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+        open(came, "w").close()
+
+    threading.Thread(target=send, daemon=True).start()
+
+
+def remove(came):
+    """The file of a signal, of an earlier run."""
+    if os.path.exists(came):
+        os.remove(came)
+
+
+def await_file(came):
+    while not os.path.exists(came):
+        time.sleep(0.002)
+
+
+def alarm(came=os.devnull):
+    """A signal comes soon, whose handler raises an exception, and then there is the file."""
     def stop(*_):
         raise InterruptedError("by a signal")
 
     signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    signal_soon(came)

@@ -8,7 +8,7 @@ import time
 
 import collnet
 from collnet import _context, _request
-from python_checks import alarm, expect, raises, zeros
+from python_checks import alarm, await_file, expect, raises, remove, zeros
 
 
 def waits(team):
@@ -105,12 +105,14 @@ def each_once(team):
 def interrupted(team):
     """A signal that comes before a wait collects the operation: its request is not another's."""
     other, copy = team.dup(), team.dup()
+    if team.rank == 0:
+        remove("interrupted")
     team.barrier()
     if team.rank == 0:
-        alarm()
+        alarm("interrupted")
         raises(InterruptedError, "by a signal", copy.barrier)
     else:
-        time.sleep(0.1)  # within the slice of the wait that the signal came in
+        await_file("interrupted")  # within the slice of the wait that the signal came in
         copy.barrier()
     request = other.ibarrier()
     time.sleep(0.3)
@@ -150,7 +152,7 @@ def interrupted_join(team):
     with collnet.Context() as other:
         alarm()
         raises(InterruptedError, "by a signal", other.team, f"noone{team.rank}", 0, 2, 1)
-    none_lingers(5)
+    none_lingers(30)
 
 
 def interrupted_split(team):
@@ -234,7 +236,7 @@ def closed_while_made(team):
             raises(collnet.CollnetError, "left", lambda: make(own, context).barrier())
         team.barrier()
         context.close()
-    none_lingers(5)
+    none_lingers(30)
 
 
 def left_while_made(team):

@@ -4,10 +4,9 @@ import array
 import random
 import signal
 import sys
-import time
 
 import collnet
-from python_checks import expect, raises, zeros
+from python_checks import await_file, expect, raises, remove, signal_soon, zeros
 
 
 EXACT = sys.version_info >= (3, 10)  # 3.9 looks at signals before nearly all instructions
@@ -39,14 +38,16 @@ def at_a_function(context, team):
     signal.signal(signal.SIGALRM, stop)
     recv = zeros(4)
     request = team.ireduce(ones(), recv, collnet.UserOp(add), persistent=True)
+    if team.rank == 0:
+        remove("at-a-function")
     team.barrier()
     if team.rank == 0:
         request.start()
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        signal_soon("at-a-function")
         for _ in range(2):
             raises(Stop, "", request.wait)
     else:
-        time.sleep(0.1)  # within the slice of the wait that the signal comes in
+        await_file("at-a-function")  # within the slice of the wait that the signal came in
         request.start().wait()
     request.start().wait()  # another time, without a signal
     expect(recv, [team.size if team.rank == 0 else 77] * 4, "a reduction after a signal")

@@ -187,7 +187,7 @@ static void told_later(void)
 	int rc;
 
 	collnet_coll_options_init(&o);
-	o.timeout_ms = 5000;
+	o.timeout_ms = 30000;
 	rc = collnet_gather(team, mine, all, rank == 1 ? 101 : 100, 0, &o);
 	CHECK(rank == 1 ? rc == COLLNET_OK : rank != 0 || rc == COLLNET_EMISMATCH);
 	if (rank == 1) {

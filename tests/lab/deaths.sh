@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # How soon everybody knows of a death, and whether they can say whose it was: daemons, ranks and
 # cables, in the middle of an exchange and of a silent wait. The bound is two seconds; as the
-# machine may be busy, this looks for 3.5, and prints what it found.
+# machine may be busy, this looks for 3.5, one time of three, and prints what it found.
 # run: asan-long
-# timeout: 240
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 need_lab
 need api
@@ -37,16 +37,34 @@ case_of() {
 		lab="$lab $1"
 		shift
 	done
+	command=$2 again=run_case
+	run_case
+}
+
+run_case() {
 	rm -f pid.* end.* error.* again.* killed next
 	# shellcheck disable=SC2086
-	collnet lab run --rate 20mbit --timeout 60 --tag $lab -- sh -c "$2" >out 2>err </dev/null
+	collnet lab run --rate 20mbit --timeout 60 --tag $lab -- sh -c "$command" >out 2>err </dev/null
 	got=$?
 }
 
-# told WORDS RANK...: these ranks ended with an error that has the words, soon after the killing.
+# told WORDS RANK...: these ranks ended with an error that has the words, soon after the killing. A busy
+# machine delays a process now and then; what is detected late is late each time.
 told() {
-	words=$1
+	words=$1 tries=3
 	shift
+	heard "$@"
+	until [ $worst -le $LIMIT ]; do
+		echo "ranks $* know after at most $worst ms: $what"
+		[ $((tries -= 1)) -gt 0 ] || fail "not within $LIMIT ms, three times"
+		$again
+		heard "$@"
+	done
+	echo "ok: $what: ranks $* know after at most $worst ms: $(cat "error.$1")"
+}
+
+# heard RANK...: sets $worst
+heard() {
 	[ -e killed ] || { cat out err; fail "nobody was killed: $what"; }
 	worst=0
 	for r; do
@@ -56,10 +74,8 @@ told() {
 		[ "$status" -ne 0 ] || fail "rank $r has no error: $what"
 		[ "$(wc -l <"error.$r")" -eq 1 ] || { cat "error.$r"; fail "rank $r: not one line"; }
 		has "$words" "error.$r"
-		[ $ms -le $LIMIT ] || fail "rank $r knows after $ms ms: $what"
 		[ $ms -le $worst ] || worst=$ms
 	done
-	echo "ok: $what: ranks $* know after at most $worst ms: $(cat "error.$1")"
 }
 
 # ---- a daemon -----------------------------------------------------------------------------
@@ -101,8 +117,8 @@ told "rank 3 on node h1" 0 1 2 4 5
 [ "$(json verified out | xargs)" = "true true" ] || { cat out err; fail "no new job: $what"; }
 
 # ---- SIGTERM ------------------------------------------------------------------------------
-# The daemon says that it ends, so nobody needs to wait for its silence.
-case_of "a daemon is asked to end" --shape 4 -- '
+# The daemon says that it ends, so nobody needs to wait for its silence, which takes 20 s here.
+case_of "a daemon is asked to end" --shape 4 --daemon-arg=--peer-timeout=20000 -- '
 	if [ $COLLNET_RANK = 3 ]; then
 		exchange & running 0 1 2 3 || exit 3
 		kill -TERM $(cat $COLLNET_LAB_DIR/h1.daemon.pid)
@@ -112,16 +128,15 @@ case_of "a daemon is asked to end" --shape 4 -- '
 	else
 		exchange
 	fi'
-LIMIT=1500
 told "node h1" 0 2 3
 told "node h1" 1
-LIMIT=3500
 
 # ---- a cable and an interface --------------------------------------------------------------
 # The cable of h2 is cut: others miss it, it misses others; it is back when the cable is.
-what="a cable is cut"
-rm -f pid.* end.* error.* killed
-collnet lab shell --shape 4 --rate 20mbit -- sh -c '
+what="a cable is cut" again=cut
+cut() {
+	rm -f pid.* end.* error.* killed
+	collnet lab shell --shape 4 --rate 20mbit -- sh -c '
 	cable=$(ip -o link | sed -n "s/^[0-9]*: \(s[01]-h2\)[@:].*/\1/p")
 	[ -n "$cable" ] || exit 3
 	on() {
@@ -141,10 +156,12 @@ collnet lab shell --shape 4 --rate 20mbit -- sh -c '
 	status=$?
 	wait
 	exit $status' >out 2>err </dev/null || {
-	status=$?
-	cat out err error.*
-	fail "$what: status $status"
+		status=$?
+		cat out err error.*
+		fail "$what: status $status"
+	}
 }
+cut
 told "node h2" 0 1 3
 told "node h2 is cut off: none of its 3 peers answers on eth0" 2
 [ "$(json verified out)" = true ] || { cat out err; fail "no new job: $what"; }
@@ -166,6 +183,17 @@ told "interface eth0 went down on node h2" 2
 # ---- in a silent wait ---------------------------------------------------------------------
 # No frame of the job is under way when it happens; by daemons a rank's and a daemon's death,
 # directly the program's, which is the node's.
+ends() {
+	sed -n 's/^\[.*\] end //p' out >ends
+	while read -r r when status message; do
+		echo "$when $status" >"end.$r"
+		echo "$message" >"error.$r"
+	done <ends
+}
+run_silence() {
+	run_case
+	ends
+}
 for how in "rank 2 on node h2" "node h2" "--no-daemons"; do
 	case $how in
 	rank*) victim='$HERE/pid.2' ;;
@@ -182,11 +210,8 @@ for how in "rank 2 on node h2" "node h2" "--no-daemons"; do
 		stamp killed
 		wait
 		kill -9 \$(cat \$HERE/pid.2) || true"
-	sed -n 's/^\[.*\] end //p' out >ends
-	while read -r r when status message; do
-		echo "$when $status" >"end.$r"
-		echo "$message" >"error.$r"
-	done <ends
+	ends
+	again=run_silence
 	told "$how" 0 1 3
 done
 
@@ -198,6 +223,10 @@ missing() {
 			case ,$1, in
 			*,\$COLLNET_RANK,*) exit 0 ;;
 			esac
+			touch \$HERE/pid.\$COLLNET_RANK
+			for r in 0 1 2 3 4 5; do
+				case ,$1, in *,\$r,*) ;; *) await \$HERE/pid.\$r 20 || exit 3 ;; esac
+			done
 			exec api missing '$2'"
 		[ $got -eq 0 ] || { cat out err; fail "$what: status $got"; }
 		echo "ok: $what: $(head -n 1 out)"

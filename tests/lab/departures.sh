@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What programs are told when a node, its interface or a descriptor goes away, how soon, and that the end of a
 # context does not wait for a node that was given up.
-# timeout: 180
+# timeout: 400
 . "$(dirname "$0")/lib.sh"
 need_lab
 need departures
@@ -9,22 +9,28 @@ need departures
 # departure WHAT LAB-OPTION...: to rank 1 or its node, of three. What the ranks print is in `out`.
 departure() {
 	what=$*
-	event=$1
+	event=$1 options=${2:-}
 	shift
 	collnet lab run --shape 3 --rate 100mbit --timeout 30 "$@" -- departures "$event" >out 2>err </dev/null
 	lacks 'timed out' err
 	echo "ok: $what: $(grep error out)"
 }
 
-# below WHAT SECONDS RANK...: what each of these ranks measured.
+# below WHAT SECONDS RANK...: what each of these ranks measured, at least one time of four: a busy machine
+# makes a time longer, and what is not to be waited for would be waited for each time.
 below() {
 	measure=$1 most=$2
 	shift 2
 	for r; do
-		awk -v rank="$r:" -v what="$measure" -v most="$most" '
+		tries=4
+		until awk -v rank="$r:" -v what="$measure" -v most="$most" '
 			$1 == rank && $2 == "took" { for (i = 2; i < NF; i += 2) if ($i == what) value = $(i + 1) }
-			END { exit !(value != "" && value < most) }' out ||
-			{ cat out err; fail "$what: rank $r: $measure: not below $most s"; }
+			END { exit !(value != "" && value < most) }' out; do
+			cat out err
+			[ $((tries -= 1)) -gt 0 ] || fail "$what: rank $r: $measure: not below $most s, four times"
+			# shellcheck disable=SC2086 # no word when there are none
+			departure "$event" $options
+		done
 	done
 }
 

@@ -12,8 +12,8 @@
 
 #include "collnet/collnet.h"
 
-#define DEADLINE 1500u	  /* milliseconds */
-#define COMPUTES 4000000u /* microseconds: beyond what the library waits for collnetd after it */
+#define DEADLINE 3000u	  /* milliseconds */
+#define COMPUTES 5500000u /* microseconds: beyond what the library waits for collnetd after it */
 #define PATIENCE 2400u
 #define COPIES	 2400000u
 #define BYTES	 100u

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The two processes of collnetd: when one of them is killed, the other tells the other nodes, which
 # do not have to miss it. The reason in the errors shows which it was: "ended its daemon" is the
-# announcement, "stopped answering" is the silence of 1.5 s. Prints how soon the ranks know.
-# timeout: 240
+# announcement, "stopped answering" is the silence, which takes longer here than a rank waits. Prints how
+# soon the ranks know.
+# timeout: 400
 # run: asan
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -20,7 +21,7 @@ case_of() {
 	parent) victim='cat $COLLNET_LAB_DIR/h2.daemon.pid' ;;
 	worker) victim='worker h2' ;;
 	esac
-	collnet lab run --rate 20mbit --timeout 60 --tag --shape "$3" --keep-logs "$PWD" -- sh -c "
+	collnet lab run --rate 20mbit --timeout 60 --daemon-arg=--peer-timeout=20000 --tag --shape "$3" --keep-logs "$PWD" -- sh -c "
 		if [ \$COLLNET_RANK = 3 ]; then
 			api wait \$HERE/pid.3 &
 			for r in \$(seq 0 $(($2 - 1))); do await \$HERE/pid.\$r 20 || exit 3; done
@@ -61,6 +62,4 @@ for kind in worker parent; do
 	max=$(tail -n 1 sorted)
 	echo "ok: the $kind is killed: $n ranks know after $(head -n 1 sorted)," \
 		"$(sed -n "$(((n + 1) / 2))p" sorted), $max ms (min, median, max)"
-	# Not a measurement of a busy machine: silence takes 1,500 ms.
-	[ "$max" -lt 1200 ] || fail "announced after $max ms"
 done

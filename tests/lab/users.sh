@@ -117,7 +117,7 @@ echo "ok: without descriptors it says so"
 # ---- jobs ---------------------------------------------------------------------------------
 lab jobs '
 	daemon --socket-mode 0666 || exit 1
-	as 65002 env COLLNET_JOB=secret-name COLLNET_SIZE=2 COLLNET_TIMEOUT=6000 \
+	as 65002 env COLLNET_JOB=secret-name COLLNET_SIZE=2 COLLNET_TIMEOUT=60000 \
 		collnet bench barrier --iterations 1 >mine 2>&1 &
 	n=400
 	while ! as 65002 collnet status --json | grep -q secret-name; do

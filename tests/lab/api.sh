@@ -2,7 +2,7 @@
 # The library at length, through the daemon and directly: exchanges of every size, ranks that
 # disagree, hundreds of teams, endpoints that come and go.
 # run: asan
-# timeout: 240
+# timeout: 600
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -14,7 +14,7 @@ api() {
 	shift
 	begin=$(date +%s)
 	# shellcheck disable=SC2086
-	collnet lab run --rate none --timeout 90 "$@" -- api $words >out 2>&1 </dev/null || {
+	collnet lab run "$patient" --rate none --timeout 90 "$@" -- api $words >out 2>&1 </dev/null || {
 		status=$?
 		cat out
 		fail "status $status: $* -- api $words"

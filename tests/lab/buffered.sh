@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Calls that return before their operation has ended: what they sent arrives, and their errors are
 # reported by the next call.
-# timeout: 120
+# timeout: 300
 # beside: others
 # run: user asan-long
 . "$(dirname "$0")/lib.sh"

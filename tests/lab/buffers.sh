@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Ports of twelve frames: the shuffle knows them and loses nothing; the naive way does lose frames
 # there, and is right all the same.
-# timeout: 120
+# timeout: 300
 . "$(dirname "$0")/lib.sh"
 need_lab
 
@@ -10,7 +10,7 @@ more=
 exchange() {
 	# shellcheck disable=SC2086 # no word when there are none
 	collnet lab run --shape 8x2 --rate 20mbit --buffer 12 --uplink-buffer 12 --json $more \
-		--timeout 60 -- collnet bench alltoall --sizes 10k --iterations 2 --warmup 0 \
+		--timeout 60 "$patient" -- collnet bench alltoall --sizes 10k --iterations 2 --warmup 0 \
 		--verify --json --algorithm "$@" >out 2>err </dev/null || {
 		status=$?
 		cat out err

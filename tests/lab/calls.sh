@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Every call of the library, through the daemon and directly, with memory of every kind.
-# timeout: 180
+# timeout: 400
 # beside: others
 # run: asan
 . "$(dirname "$0")/lib.sh"

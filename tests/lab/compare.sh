@@ -2,7 +2,7 @@
 # collnet compare: every cell is there for every library that is installed, ratios are what the
 # columns say, a wrong byte and a barrier that does not hold are seen, and what cannot be is said in
 # one line. No time is judged.
-# timeout: 300
+# timeout: 900
 . "$(dirname "$0")/lib.sh"
 need_lab
 

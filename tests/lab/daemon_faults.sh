@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What happens to daemons and their clients: garbage on the socket, killed clients and daemons,
 # SIGTERM, restarts, and daemons that must not start.
-# timeout: 240
+# timeout: 400
 # run: root asan
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -86,7 +86,7 @@ lab 4 '
 	if [ $COLLNET_RANK = 3 ]; then
 		exchange & running || exit 3
 		kill -9 $(cat $HERE/pid.2) || exit 4
-		for r in 0 1 3; do await $HERE/status.$r 5 || exit 5; done
+		for r in 0 1 3; do await $HERE/status.$r 20 || exit 5; done
 		wait
 	else
 		exchange
@@ -104,8 +104,8 @@ lab 4 '
 	if [ $COLLNET_RANK = 3 ]; then
 		exchange & running || exit 3
 		kill -9 $(worker h1) || exit 4
-		await $HERE/status.1 1 || exit 5
-		for r in 0 2 3; do await $HERE/status.$r 4 || exit 6; done
+		await $HERE/status.1 20 || exit 5
+		for r in 0 2 3; do await $HERE/status.$r 20 || exit 6; done
 		wait
 		lab-daemon h1 || exit 7
 		touch $HERE/restarted
@@ -130,8 +130,8 @@ lab 4 '
 		exchange & running || exit 3
 		pid=$(cat $COLLNET_LAB_DIR/h1.daemon.pid)
 		kill -TERM $pid
-		ended $pid 2 || exit 4
-		for r in 0 1 2 3; do await $HERE/status.$r 3 || exit 5; done
+		ended $pid 20 || exit 4
+		for r in 0 1 2 3; do await $HERE/status.$r 20 || exit 5; done
 		wait
 		[ ! -e $COLLNET_LAB_DIR/h1.sock ] || exit 6
 	else
@@ -147,13 +147,13 @@ has "shutting down (SIGTERM)" h1.log
 # ---- a daemon that hangs ----------------------------------------------------------------------
 rm -f pid.* status.* error.*
 lab 4 '
-	export COLLNET_TIMEOUT=1000
+	export COLLNET_TIMEOUT=10000
 	if [ $COLLNET_RANK = 3 ]; then
 		exchange & running || exit 3
 		pid=$(worker h1)
 		kill -STOP $pid
-		for r in 0 2 3; do await $HERE/status.$r 4 || exit 4; done
-		await $HERE/status.1 10 || exit 5
+		for r in 0 2 3; do await $HERE/status.$r 30 || exit 4; done
+		await $HERE/status.1 30 || exit 5
 		kill -CONT $pid
 		wait
 	else
@@ -166,8 +166,11 @@ done
 has "collnetd on this node does not respond" error.1
 
 # ---- ranks that do not come ------------------------------------------------------------------
+rm -f pid.*
 lab 2 '
-	COLLNET_SIZE=5 COLLNET_TIMEOUT=500 collnet bench barrier 2>$HERE/error.$COLLNET_RANK
+	touch $HERE/pid.$COLLNET_RANK
+	await $HERE/pid.$((1 - COLLNET_RANK)) 20 || exit 3
+	COLLNET_SIZE=5 COLLNET_TIMEOUT=3000 collnet bench barrier 2>$HERE/error.$COLLNET_RANK
 	[ $? -ne 0 ]'
 ok "missing ranks"
 has "2-4" error.0

@@ -32,14 +32,33 @@ collnet lab shell --shape 1 --keep-logs "$PWD" -- sh -c '
 echo "ok: $(grep "no descriptor is left" h0.log)"
 
 # A program in direct mode says what to raise, whichever descriptor is one too many, and so does collnetd.
+# ./serve N: a collnetd that is ended when it is ready; its status, also if it is not.
+cat >serve <<'EOS'
+cd "$HERE" || exit 1
+rm -f few.*
+{
+	sh -c 'echo $$ >few.pid; ulimit -n '"$1"'; exec collnetd --interface eth0 --user none \
+		--socket "$HERE/few.sock" --ready-fd 3 3>few.ready'
+	echo $? >few.status
+} &
+until [ -s few.ready ] || [ -s few.status ]; do sleep 0.02; done
+[ -s few.status ] || kill -TERM "$(cat few.pid)"
+wait
+exit "$(cat few.status)"
+EOS
 cat >few <<'EOS'
 for how in packet udp collnetd; do
-	set -- collnet bench barrier --iterations 1
-	[ $how != collnetd ] || set -- timeout --preserve-status -s INT 1 \
-		collnetd --interface eth0 --user none --socket "$HERE/few.sock"
-	n=4
-	until lab-on h0 env COLLNET_MODE=direct COLLNET_LINK=$how COLLNET_SIZE=1 COLLNET_RANK=0 \
-		sh -c "ulimit -n $n && exec \"\$@\"" - "$@" >out.few 2>&1; do
+	n=4 # without descriptor 3 no program starts, which --ready-fd has here
+	[ $how != collnetd ] || n=5
+	until
+		case $how in
+		collnetd) lab-on h0 sh "$HERE/serve" $n ;;
+		*)
+			lab-on h0 env COLLNET_MODE=direct COLLNET_LINK=$how COLLNET_SIZE=1 COLLNET_RANK=0 \
+				sh -c "ulimit -n $n && exec collnet bench barrier --iterations 1"
+			;;
+		esac >out.few 2>&1
+	do
 		grep -q "ulimit -n" out.few && [ $((n += 1)) -lt 40 ] || {
 			echo "$how with $n descriptors:"
 			cat out.few

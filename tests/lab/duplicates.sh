@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Frames that come twice, or late: right bytes all the same.
 # run: asan-long
-# timeout: 180
+# timeout: 400
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -9,7 +9,7 @@ need nft
 
 # twice LAB-OPTIONS -- BENCH-OPTIONS: every byte is right, and frames were duplicated.
 twice() {
-	lab_bench --json --timeout 60 --rate 20mbit "$@" --json
+	lab_bench --json --timeout 60 "$patient" --rate 20mbit "$@" --json
 	[ $status -ne 77 ] || skip "$(head -n 1 err)"
 	[ $status -eq 0 ] || { cat out err; fail "status $status: $what"; }
 	! json verified out | grep -q false || { cat out; fail "not right: $what"; }
@@ -26,14 +26,14 @@ twice() {
 for percent in 2 20; do
 	twice --duplicate $percent% --shape 4x2 -- alltoall --sizes 0,1,10k --iterations 4 --verify
 	twice --duplicate $percent% --shape 6 -- allgather --sizes 0,1,20k --iterations 4 --verify
-	twice --duplicate $percent% --shape 2 -- stream --sizes 100k --iterations 10 --verify
+	twice --duplicate $percent% --shape 2 -- stream --sizes 100k --iterations 40 --verify
 done
 percent=5
 twice --duplicate 5% --loss 2% --shape 4x2 -- alltoall --sizes 0,1,10k --iterations 4 --verify
 twice --duplicate 5% --shape 2x2 --no-daemons -- alltoall --sizes 0,1,10k --iterations 4 --verify
 
 # Without the option no frame is: the counter's other value.
-lab_bench --json --timeout 60 --rate 20mbit --shape 2 -- alltoall --sizes 1k --json
+lab_bench --json --timeout 60 "$patient" --rate 20mbit --shape 2 -- alltoall --sizes 1k --json
 [ $status -eq 0 ] && [ "$(json duplicated out)" = 0 ] || { cat out err; fail "without: $what"; }
 
 for bad in "--duplicate 51%" "--duplicate x" "--reorder 101%"; do
@@ -42,7 +42,7 @@ for bad in "--duplicate 51%" "--duplicate x" "--reorder 101%"; do
 	[ $? -eq 2 ] && [ "$(wc -l <err)" -eq 1 ] || { cat out err; fail "$bad is not refused"; }
 done
 
-lab_bench --json --timeout 60 --rate 20mbit --reorder 5% --shape 4 -- alltoall --sizes 0,10k \
+lab_bench --json --timeout 60 "$patient" --rate 20mbit --reorder 5% --shape 4 -- alltoall --sizes 0,10k \
 	--iterations 4 --verify --json
 if [ $status -eq 77 ]; then
 	has "needs netem, and this kernel has none" err

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The programs of examples/: each checks its own result.
-# timeout: 180
+# timeout: 300
 # beside: others
 # run: asan-long
 . "$(dirname "$0")/lib.sh"
@@ -9,7 +9,7 @@ need cg exchange fft2d train
 
 # run LAB-OPTIONS -- COMMAND: rank 0 says that the result is correct
 run() {
-	collnet lab run --rate 100mbit --timeout 80 "$@" >out 2>&1 || {
+	collnet lab run --rate 100mbit --timeout 80 "$patient" "$@" >out 2>&1 || {
 		cat out
 		fail "status $?: $*"
 	}

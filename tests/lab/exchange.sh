@@ -2,14 +2,14 @@
 # Exchanges in networks of several forms, by every algorithm and permutation: right bytes; and by
 # the shuffle no frame lost in any port, and no more in flight than the window. That none is sent twice
 # is a matter of time too, and so of the simulator's tests; here few are.
-# timeout: 180
+# timeout: 400
 . "$(dirname "$0")/lib.sh"
 need_lab
 
 # bench LAB-OPTIONS -- BENCH-OPTIONS: every byte right, and no host lost a frame.
 bench() {
 	again=$*
-	lab_rows --timeout 60 "$@"
+	lab_rows --timeout 60 "$patient" "$@"
 	[ "$(json nic_drops ports)/$(json ring_drops rows | sort -u)" = 0/0 ] || {
 		cat out
 		fail "a host lost frames: $what"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Every kind of fault twice, and jobs with random faults: each rank has an error that names the victim,
 # the next job works, and no daemon leaks. tests/trials and tests/soak do it for long.
-# timeout: 180
+# timeout: 600
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab

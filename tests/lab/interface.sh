@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The interface of a daemon goes down, is missing at the start, is removed and created again; and
 # the daemon reads its configuration again.
-# timeout: 240
+# timeout: 600
 # run: root asan-long
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -36,7 +36,7 @@ lab "down for 0.2 s" 4 '
 	if [ $COLLNET_RANK = 3 ]; then
 		exchange & running 0 1 2 3 || exit 3
 		lab-on h2 ip link set eth0 down || exit 4
-		await $HERE/end.2 5 || exit 5
+		await $HERE/end.2 20 || exit 5
 		sleep 0.2 # the length of the fault
 		lab-on h2 ip link set eth0 up || exit 6
 		for r in 0 1 2 3; do await $HERE/end.$r 20 || exit 7; done
@@ -60,7 +60,7 @@ echo "ok: $what: $(cat error.2)"
 lab "down at the start" 3 '
 	if [ $COLLNET_RANK = 1 ]; then
 		ip link set eth0 down || exit 3
-		await $COLLNET_LAB_DIR/logs/h1.log 5 "is down on node h1: waiting for it" || exit 4
+		await $COLLNET_LAB_DIR/logs/h1.log 20 "is down on node h1: waiting for it" || exit 4
 		COLLNET_SIZE=1 COLLNET_RANK=0 collnet bench barrier 2>$HERE/error.down && exit 5
 		collnet status >$HERE/status.down || exit 12
 		kill -TERM $(cat $COLLNET_LAB_DIR/h1.daemon.pid)
@@ -68,7 +68,7 @@ lab "down at the start" 3 '
 		COLLNET_SIZE=1 COLLNET_RANK=0 collnet bench barrier 2>$HERE/error.start && exit 7
 		collnet status >$HERE/status.start 2>&1 && exit 8
 		ip link set eth0 up || exit 9
-		await $COLLNET_LAB_DIR/logs/h1.log 5 "is up on node h1" || exit 10
+		await $COLLNET_LAB_DIR/logs/h1.log 20 "is up on node h1" || exit 10
 		touch $HERE/next
 	else
 		await $HERE/next 30 || exit 11
@@ -86,11 +86,11 @@ echo "ok: $what: $(cat error.start)"
 lab "not there at the start" 1 '
 	collnetd -i later --socket $HERE/later.sock --ethertype 0x88B6 --user none --ready-fd 3 \
 		3>$HERE/ready 2>$HERE/later.log &
-	await $HERE/ready 5 READY || exit 3
+	await $HERE/ready 20 READY || exit 3
 	COLLNET_SOCKET=$HERE/later.sock collnet status >$HERE/error.later 2>&1 && exit 4
 	ip link add later type veth peer name other || exit 5
 	ip link set other up && ip link set later up || exit 6
-	await $HERE/later.log 5 "interface later is up" || exit 7
+	await $HERE/later.log 20 "interface later is up" || exit 7
 	COLLNET_SOCKET=$HERE/later.sock collnet status >/dev/null || exit 8
 	kill -TERM $!
 	wait $!'
@@ -136,9 +136,9 @@ collnet lab shell --shape 3 --rate 20mbit --keep-logs "$PWD" -- sh -c '
 	before=$(cat $COLLNET_LAB_DIR/h1.daemon.pid)
 	lab-on h1 ip link del eth0 || exit 5
 	for r in 0 1 2; do await end.$r 20 || exit 6; done
-	await $log 5 "no interface eth0 on node h1" || exit 7
+	await $log 20 "no interface eth0 on node h1" || exit 7
 	create || exit 8
-	await $log 5 "interface eth0 is up on node h1" || exit 11
+	await $log 20 "interface eth0 is up on node h1" || exit 11
 	kill -0 $before || exit 12
 	wait
 	job=created
@@ -193,14 +193,14 @@ collnet lab shell --shape 3 --rate 20mbit --keep-logs "$PWD" -- sh -c '
 	lab-on h2 running 0 1 2 || exit 4
 	lab-on h1 ip link set eth0 mtu 700 || exit 5
 	wait
-	await $log 5 "interface eth0 is up on node h1 (MTU 700)" || exit 6
+	await $log 20 "interface eth0 is up on node h1 (MTU 700)" || exit 6
 	lab-on h1 ip link set eth0 mtu 500 || exit 7
 	lab-on h1 ip link set eth0 address 02:00:00:00:77:02 || exit 8
-	await $log 5 "at least 604 is required" || exit 9
+	await $log 20 "at least 604 is required" || exit 9
 	lab-on h1 env COLLNET_SIZE=1 COLLNET_RANK=0 collnet bench barrier 2>error.small && exit 10
 	lab-on h1 ip link set eth0 mtu 700 || exit 11
 	lab-on h1 ip link set eth0 mtu 1500 || exit 13
-	await $log 5 "(MTU 1500)" || exit 14
+	await $log 20 "(MTU 1500)" || exit 14
 	job=again
 	measure' >out 2>err </dev/null || {
 	status=$?
@@ -251,15 +251,21 @@ rm -f h?.log
 lab "flapping" 2 '
 	[ $COLLNET_RANK = 1 ] || exit 0
 	log=$COLLNET_LAB_DIR/logs/h1.log
+	seen() { # each state is one that the daemon has seen
+		n=400
+		until collnet status | grep -q "^interface eth0$1, link"; do
+			[ $((n -= 1)) -gt 0 ] || exit 4
+			sleep 0.05
+		done
+	}
 	flap() {
 		ip link set eth0 down || exit 3
-		await $log 5 "is down on node h1: waiting for it" || exit 4
-		sleep 0.3 # each state is one that the daemon has seen
+		seen " is DOWN"
 		ip link set eth0 up || exit 5
-		sleep 0.4
+		seen
 	}
 	flap && flap && flap && flap
-	await $log 15 "lines left out before" || exit 6'
+	await $log 40 "lines left out before" || exit 6'
 [ "$(grep -c "receive buffer" h1.log)" -le 1 ] || { cat h1.log; fail "$what: the same advice again"; }
 grep "interface eth0" h1.log | grep -v "receive buffer" >lines # of which an ordinary user has no more
 [ "$(wc -l <lines)" -eq 9 ] || { cat h1.log; fail "$what: not 9 lines"; }
@@ -272,8 +278,7 @@ echo "ok: $what: $(tail -n 1 lines)"
 for how in direct daemons; do
 	what="without a carrier, $how"
 	rm -f pid.* end.* error.* h?.log
-	options=
-	[ $how = daemons ] || options=--no-daemons
+	[ $how = daemons ] && options=$patient || options=--no-daemons
 	# shellcheck disable=SC2086 # a list of words
 	collnet lab shell --shape 3 --rate 20mbit $options --keep-logs "$PWD" -- sh -c '
 		. "$HERE/h1"
@@ -287,7 +292,7 @@ for how in direct daemons; do
 		log=$COLLNET_LAB_DIR/logs/h1.log
 		lab-on h1 collnet status >status.text && lab-on h1 collnet status --json >status.json || exit 7
 		ip link set $cable up || exit 8
-		await $log 5 "interface eth0 has a carrier again on node h1" || exit 9
+		await $log 20 "interface eth0 has a carrier again on node h1" || exit 9
 		lab-on h1 collnet status >status.again || exit 10
 		job=again
 		measure' >out 2>err </dev/null || {
@@ -330,7 +335,7 @@ lab "SIGHUP" 2 '
 	exchange & running 0 1 || exit 5
 	printf "window 9\ncluster 5\nlog-level debug\n" >$HERE/h0.conf
 	kill -HUP $pid
-	await $log 5 "configuration reloaded" || exit 6
+	await $log 20 "configuration reloaded" || exit 6
 	[ "$(window)" = 9 ] || { window; exit 7; }
 	reloads() { grep -c "configuration reloaded" $log; }
 	for i in 2 3 4 5 6 7 8 9 10 11 12; do # of the topologies, the job uses the first
@@ -344,11 +349,11 @@ lab "SIGHUP" 2 '
 	done
 	printf "window 11\nwindoes 3\n" >$HERE/h0.conf
 	kill -HUP $pid
-	await $log 5 "configuration not reloaded" || exit 8
+	await $log 20 "configuration not reloaded" || exit 8
 	[ "$(window)" = 9 ] || { window; exit 9; }
 	printf "window 13\ngroup of-nobody\n" >$HERE/h0.conf
 	kill -HUP $pid
-	await $log 5 "restart to change: group" || exit 12
+	await $log 20 "restart to change: group" || exit 12
 	[ "$(window)" = 13 ] || { window; exit 13; }
 	printf "window 13\ntopology /nowhere\n" >$HERE/h0.conf
 	[ ! -e $HERE/end.0 ] || { cat $HERE/error.0; exit 10; }

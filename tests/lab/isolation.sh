@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Two jobs between the same nodes, of which one never receives: the other one's exchanges are right,
 # lose nothing, and send nothing again. Prints the ratio of the times without and beside the first.
-# timeout: 120
+# timeout: 300
 # run: asan
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -15,7 +15,7 @@ isolation() {
 	what=$*
 	lab=${what%% -- *} bench=${what##* -- }
 	# shellcheck disable=SC2086
-	collnet lab run --timeout 100 $lab -- sh -c '
+	collnet lab run --timeout 100 "$patient" $lab -- sh -c '
 		exchange() {
 			collnet bench alltoall '"$bench"' --verify --json
 		}

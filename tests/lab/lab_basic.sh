@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The lab: ranks and their environment, output, statuses, options.
 # run: user root asan
-# timeout: 120
+# timeout: 300
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -40,7 +40,7 @@ status 40 run --shape 3 --no-daemons -- sh -c 'exit $((COLLNET_RANK * 20))'
 status 139 run --shape 2 --no-daemons -- sh -c '[ $COLLNET_RANK = 0 ] || kill -SEGV $$'
 status 127 run --shape 1 --no-daemons -- /nonexistent/command
 has "/nonexistent/command" err
-status 124 run --shape 3 --no-daemons --timeout 1 -- \
+status 124 run --shape 3 --no-daemons --timeout 5 -- \
 	sh -c '[ $COLLNET_RANK = 1 ] || sleep 1000'
 has "still running: rank 0, 2" err
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # How the lab treats its daemons, with a stand-in for collnetd that can misbehave on request.
-# timeout: 120
+# timeout: 300
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab

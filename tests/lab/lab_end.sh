@@ -2,7 +2,7 @@
 # The lab's end: whatever happens to it, no process, network or file is left; two labs at once
 # do not meet.
 # run: user root
-# timeout: 120
+# timeout: 300
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab

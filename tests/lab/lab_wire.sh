@@ -2,7 +2,7 @@
 # The lab's wires: nothing lost without reason, rates kept, buffers of so many frames, random
 # loss, and every frame accounted for.
 # run: user root
-# timeout: 120
+# timeout: 400
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Waits that begin after the deadline, and memory that takes long to copy: the context survives.
-# timeout: 120
+# timeout: 400
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab

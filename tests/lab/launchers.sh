@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Launchers that are installed here: two jobs of theirs at once, on the same two hosts, are two
 # jobs; and an MPI program's own start is not disturbed by the question for the job's name.
-# timeout: 180
+# timeout: 300
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -31,7 +31,7 @@ export HERE="$PWD"
 twice() {
 	name=$1
 	shift
-	collnet lab shell --shape 2 --rate 20mbit --ip --timeout 80 -- lab-on h0 \
+	collnet lab shell --shape 2 --rate 20mbit --ip --timeout 80 "$patient" -- lab-on h0 \
 		sh "$PWD/twice" "$@" >out 2>&1 </dev/null
 	grep -q '^status 0 0$' out || {
 		cat out a.out a.err b.out b.err

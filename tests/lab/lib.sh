@@ -118,7 +118,7 @@ mpi() {
 		shift
 	done
 	# shellcheck disable=SC2086
-	collnet lab shell $lab --ip --timeout 100 "$@" >out 2>&1 </dev/null || {
+	collnet lab shell $lab "$patient" --ip --timeout 300 "$@" >out 2>&1 </dev/null || {
 		cat out
 		fail "$what"
 	}

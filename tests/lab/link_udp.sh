@@ -2,7 +2,7 @@
 # Link udp: collectives between daemons and between programs without any privilege, by a multicast
 # group, a file, a list and what a launcher names, and across a router; a node that is not listed
 # takes no part; a killed worker is announced.
-# timeout: 180
+# timeout: 400
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -19,7 +19,7 @@ right() {
 	echo "ok: $what"
 }
 
-lab_rows --timeout 60 --ip --shape 4x2 --rate 20mbit --daemon-arg=--link=udp -- \
+lab_rows --timeout 60 "$patient" --ip --shape 4x2 --rate 20mbit --daemon-arg=--link=udp -- \
 	alltoall --sizes 1k,64k --iterations 5
 no_drops
 echo "ok: $what"
@@ -115,7 +115,7 @@ until lab-on h1 collnet status | grep -q "killed.*running"; do sleep 0.05; done
 kill -KILL "$(ps -o pid= --ppid "$(cat "$COLLNET_LAB_DIR/h0.daemon.pid")" | xargs)"
 wait
 EOS
-collnet lab shell --shape 3 --rate 20mbit --ip --daemon-arg=--link=udp --timeout 60 -- \
+collnet lab shell --shape 3 --rate 20mbit --ip --daemon-arg=--link=udp "$patient" --timeout 60 -- \
 	sh "$PWD/killed" >out 2>err </dev/null # its status is that of the killed daemon
 for r in 1 2; do
 	has "node h0 ended its daemon" err.$r
@@ -136,7 +136,7 @@ lab-on h0 ip link set eth0 promisc off
 lab-on h0 collnet status | grep -q "promisc.*running" || echo "the job ended before" >"$HERE/err.0"
 wait $pid0 && wait $pid1
 EOS
-collnet lab shell --shape 2 --rate 20mbit --ip --daemon-arg=--link=udp --timeout 60 -- \
+collnet lab shell --shape 2 --rate 20mbit --ip --daemon-arg=--link=udp "$patient" --timeout 60 -- \
 	sh "$PWD/promisc" >out 2>err </dev/null && [ ! -s err.0 ] || {
 	cat out err err.0 err.1
 	fail "$what"
@@ -151,13 +151,13 @@ address=$(ip -4 -o addr show dev eth0 | sed 's/.*inet \([0-9./]*\).*/\1/')
 ip addr flush dev eth0 || exit 3
 collnetd --link udp -i eth0 --node h0 --user none --socket "$HERE/later.sock" --ready-fd 3 \
 	3>"$HERE/ready" 2>"$HERE/later.log" &
-await "$HERE/ready" 5 READY || exit 4
+await "$HERE/ready" 20 READY || exit 4
 COLLNET_SOCKET=$HERE/later.sock collnet status >"$HERE/out.later" 2>&1 && exit 5
 ip addr add "$address" dev eth0 || exit 6
-await "$HERE/later.log" 5 "interface eth0 is up on node h0" || exit 7
+await "$HERE/later.log" 20 "interface eth0 is up on node h0" || exit 7
 COLLNET_SOCKET=$HERE/later.sock collnet bench barrier --ranks 1 || exit 8
 ip link set eth0 down || exit 9
-await "$HERE/later.log" 5 "is down on node h0: waiting for it" || exit 10
+await "$HERE/later.log" 20 "is down on node h0: waiting for it" || exit 10
 kill -TERM $!
 wait $!
 EOS

@@ -2,14 +2,14 @@
 # Frames that get lost at random: right bytes all the same, in reasonable time, and the losses are
 # made good by sending again.
 # run: asan-long
-# timeout: 180
+# timeout: 400
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 
 # lossy LOSS LAB-OPTIONS -- BENCH-OPTIONS
 lossy() {
-	lab_bench --json --timeout 60 --rate 20mbit --loss "$@" --json
+	lab_bench --json --timeout 60 "$patient" --rate 20mbit --loss "$@" --json
 	[ $status -eq 0 ] || { cat out err; fail "status $status: $what"; }
 	! json verified out | grep -q false || { cat out; fail "not right: $what"; }
 	lost=$(json loss_dropped out)

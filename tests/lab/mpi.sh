@@ -4,7 +4,7 @@
 # runs on topology (c) of Faraj and Yuan, a chain of four switches with eight hosts each, at 10
 # Mbit/s, where 32 hosts take about 25 seconds, most of them for starting; the others on a small
 # tree, with roots that are not rank 0.
-# timeout: 180
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 need_lab
 need mpicc mpirun
@@ -55,7 +55,7 @@ compile() {
 # run ARGUMENT...: ./check on all hosts of ./net.
 run() {
 	hosts=$(sed -n 's/^host //p' net | paste -sd, -)
-	collnet lab shell --topology "$PWD/net" --ip --no-daemons --timeout 120 -- \
+	collnet lab shell --topology "$PWD/net" --ip --no-daemons --timeout 400 -- \
 		./lab-mpirun "$hosts" "$(grep -c '^host' net)" \
 		"$PWD/check" "$@" >out 2>&1 </dev/null || {
 		status=$?
@@ -85,7 +85,7 @@ chain 2 3 >net
 compile alltoall:aapc
 sed -i '0,/{SEND,1,1,1}/s//{SEND,1,2,1}/' alltoall.c
 mpicc -std=c99 -DALLTOALL=routine_alltoall "$here/mpi_check.c" alltoall.c -o check || fail "compile"
-collnet lab shell --topology "$PWD/net" --ip --no-daemons --timeout 60 -- lab-on n0 \
+collnet lab shell --topology "$PWD/net" --ip --no-daemons --timeout 400 -- lab-on n0 \
 	mpirun --oversubscribe -np 6 "$PWD/check" 1 100 >out 2>&1 </dev/null &&
 	fail "a wrong block is not seen"
 has 'wrong: rank 1, alltoall' out

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The other way to the wire: daemons and programs by libpcap, and both ways in one network.
-# timeout: 180
+# timeout: 300
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -19,7 +19,7 @@ right() {
 # run LAB-OPTIONS -- COMMAND...
 run() {
 	what=$*
-	collnet lab run --rate 20mbit --timeout 60 "$@" >out 2>err </dev/null || {
+	collnet lab run --rate 20mbit --timeout 60 "$patient" "$@" >out 2>err </dev/null || {
 		status=$?
 		cat out err
 		fail "status $status: $what"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Persistent operations, through the daemon and directly.
 # run: asan
-# timeout: 120
+# timeout: 300
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The Python package: every operation has the result of a model in plain Python, and the death of a
 # rank is an exception that names its node.
-# timeout: 60
+# timeout: 400
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -18,7 +18,7 @@ echo "seed $seed"
 right() {
 	program=$1
 	shift
-	collnet lab run --shape 4 --rate none --timeout 40 -- python3 "$here/$program.py" "$@" \
+	collnet lab run --shape 4 --rate none --timeout 100 "$patient" -- python3 "$here/$program.py" "$@" \
 		>out 2>&1 || { cat out; fail "$program"; }
 	[ "$(grep -o 'right: rank .' out | sort -u | wc -l)" = 4 ] ||
 		{ cat out; fail "$program: not every rank says that it is right"; }
@@ -30,13 +30,13 @@ right python_arguments
 right python_requests
 right python_signals
 
-collnet lab run --shape 4 --timeout 40 -- \
+collnet lab run --shape 4 --timeout 100 "$patient" -- \
 	python3 "$here/python_calls.py" "$seed" death >out 2>&1
 # What several ranks write at once can share a line.
 [ "$(grep -o 'CollnetError ERANK: rank 1 on node h1' out | wc -l)" = 3 ] || { cat out; fail "the death of a rank"; }
 echo "ok: $(grep 'CollnetError' out | head -n 1)"
 
-collnet lab run --shape 3 --ranks-per-node 2 --rate none --timeout 40 -- python3 "$examples/sort.py" \
+collnet lab run --shape 3 --ranks-per-node 2 --rate none --timeout 100 "$patient" -- python3 "$examples/sort.py" \
 	>out 2>&1 || { cat out; fail "the example"; }
 has '60000 numbers on 6 ranks: correct' out
 echo "ok: $(cat out)"

@@ -3,7 +3,7 @@
 # operation, every function and algorithm, a product that is not commutative, wrong arguments; and
 # sums of floats with the same bits by every run, with frames lost too.
 # run: asan-long
-# timeout: 240
+# timeout: 400
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab

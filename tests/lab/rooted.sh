@@ -2,7 +2,7 @@
 # Broadcast, scatter and gather through the library: every root, in place and outstanding, with one
 # rank a node and with two; wrong roots; and ranks that disagree, of which none hangs.
 # run: asan-long
-# timeout: 240
+# timeout: 400
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab

@@ -2,7 +2,7 @@
 # The algorithms that go by the network, on a tree of four switches of unequal size, with one rank a
 # host and with two: every byte right, and no frame lost in a port by those that guarantee that no
 # link is shared.
-# timeout: 240
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 need_lab
 
@@ -23,7 +23,7 @@ done
 
 # bench LAB-OPTIONS -- BENCH-OPTIONS
 bench() {
-	lab_rows --topology four.topo --timeout 100 "$@"
+	lab_rows --topology four.topo --timeout 100 "$patient" "$@"
 	echo "ok: $(wc -l <rows) rows, lost in ports $(json drops_total ports), resent" \
 		"$(json frames_resent rows | xargs): $what"
 }

@@ -7,7 +7,7 @@
 # one, demands that the lab is not slower, for longer blocks, too; otherwise that it is never faster,
 # and not half as fast, at a rate that the machine can carry.
 # run: user
-# timeout: 240
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 need_lab
 
@@ -26,7 +26,7 @@ fractions() {
 
 # compare SHAPE RATE: 0 where all are near.
 compare() {
-	collnet lab run --shape "$1" --rate "$2" --timeout 100 -- collnet bench alltoall \
+	collnet lab run --shape "$1" --rate "$2" --timeout 100 "$patient" -- collnet bench alltoall \
 		--algorithm shuffle --sizes $sizes --json >lab 2>err </dev/null || {
 		cat lab err
 		fail "the lab: $1"

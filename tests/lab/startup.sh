@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What collnetd meets at its start and what its interface can do to it: a signal before it is ready, closed
 # standard descriptors, an interface that comes back as it was while nobody looked.
-# timeout: 60
+# timeout: 300
 # run: root
 . "$(dirname "$0")/lib.sh"
 need_lab

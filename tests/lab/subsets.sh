@@ -2,7 +2,7 @@
 # Jobs on random subsets of a larger cluster become ready and run: each rank of each job ends well.
 # SUBSETS_JOBS=100 and SUBSETS_HOSTS=64 ask for more (12 jobs on 32 hosts); SUBSETS_SEED for others.
 # run: plain
-# timeout: 200
+# timeout: 400
 . "$(dirname "$0")/lib.sh"
 need_lab
 
@@ -74,7 +74,7 @@ done
 job everybody $(awk -v n="$HOSTS" 'BEGIN { for (i = 0; i < n; i++) print "h" i }')
 EOS
 chmod 755 jobs
-collnet lab shell --shape "$HOSTS" -- ./jobs >out 2>&1 || {
+collnet lab shell "$patient" --shape "$HOSTS" -- ./jobs >out 2>&1 || {
 	cat out
 	fail "the lab"
 }

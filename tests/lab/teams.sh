@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # All teams that a context can have, through the daemon and directly.
-# timeout: 120
+# timeout: 300
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab

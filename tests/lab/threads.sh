@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Threads that share a context, through the daemon and directly, with the library and the program
 # under ThreadSanitizer where the compiler has it.
-# timeout: 180
+# timeout: 400
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab

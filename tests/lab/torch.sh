@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The backend of torch.distributed: every collective against a model, asynchronous work, the death of a
 # rank as an exception, and training with DistributedDataParallel.
-# timeout: 180
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 need_lab
 need python3

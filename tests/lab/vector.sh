@@ -2,7 +2,7 @@
 # Operations with blocks of any size, and in place, through the library: one rank per node and two,
 # daemons and direct mode; wrong arguments; pairs that disagree about a size, of which none hangs;
 # and no frame is lost where many send to one.
-# timeout: 240
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 need_lab
 need vector

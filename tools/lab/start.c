@@ -72,7 +72,7 @@ static const char lab_daemon[] =
 	"fi\n"
 	"# a killed one may need a moment to end\n"
 	"if read -r old <" LAB_DIR "/\"$1\".daemon.pid &&\n"
-	"	! timeout 2 tail --pid=\"$old\" -s 0.02 -f /dev/null; then\n"
+	"	! timeout 20 tail --pid=\"$old\" -s 0.02 -f /dev/null; then\n"
 	"	echo \"lab-daemon: the daemon of $1 runs still, process $old: kill it first\" >&2\n"
 	"	exit 1\n"
 	"fi\n"

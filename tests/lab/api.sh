@@ -14,7 +14,7 @@ api() {
 	shift
 	begin=$(date +%s)
 	# shellcheck disable=SC2086
-	collnet lab run "$patient" --rate none --timeout 90 "$@" -- api $words >out 2>&1 </dev/null || {
+	collnet lab run "$patient" --rate none --timeout 200 "$@" -- api $words >out 2>&1 </dev/null || {
 		status=$?
 		cat out
 		fail "status $status: $* -- api $words"

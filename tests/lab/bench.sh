@@ -10,7 +10,7 @@ need_lab
 bench() {
 	expected=$1
 	shift
-	lab_bench --timeout 60 "$patient" "$@"
+	lab_bench --timeout 200 "$patient" "$@"
 	[ $status -eq "$expected" ] || {
 		cat out err
 		fail "status $status instead of $expected: $what"
@@ -147,7 +147,7 @@ exec collnet bench "$@" --mode direct --verify --json
 EOS
 	for op in "alltoall --sizes 16k" "allgather --sizes 16k" "stream --sizes 100k"; do
 		# shellcheck disable=SC2086
-		collnet lab run --shape 2 --rate none --no-daemons --timeout 30 -- \
+		collnet lab run --shape 2 --rate none --no-daemons --timeout 200 -- \
 			sh "$PWD/spoil" $op --iterations 20 >out 2>err </dev/null
 		got=$?
 		[ $got -ne 99 ] || break # this nft cannot

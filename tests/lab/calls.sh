@@ -11,7 +11,7 @@ need calls
 try() {
 	want=$1
 	shift
-	collnet lab run --timeout 60 "$patient" "$@" -- calls >out 2>&1 || { cat out; fail "$*"; }
+	collnet lab run --timeout 200 "$patient" "$@" -- calls >out 2>&1 || { cat out; fail "$*"; }
 	[ "$(grep -c 'all calls answer as they should' out)" -eq "$want" ] || {
 		cat out
 		fail "not $want ranks: $*"
@@ -28,7 +28,7 @@ try 3 --shape 3 --rate 100mbit --no-daemons
 COLLNET_SPIN=1 try 2 --shape 2 --rate 100mbit --no-daemons
 COLLNET_LINK=pcap COLLNET_ENCAPSULATION=raw try 2 --shape 2 --rate 100mbit --no-daemons
 
-collnet lab run --timeout 60 --shape 2 --no-daemons -- calls away >out 2>&1 || {
+collnet lab run --timeout 200 --shape 2 --no-daemons -- calls away >out 2>&1 || {
 	cat out
 	fail "a node whose program computes is taken for dead"
 }

@@ -26,7 +26,7 @@ compare() {
 	expected=$1
 	shift
 	what=$*
-	collnet compare --timeout 60 "$@" >out 2>err </dev/null
+	collnet compare --timeout 200 "$@" >out 2>err </dev/null
 	status=$?
 	[ $status -eq "$expected" ] || {
 		cat out err
@@ -244,7 +244,7 @@ done
 # ---- a signal ends it ------------------------------------------------------------------------
 
 mkdir empty
-collnet lab shell --shape 2 --rate none --ip --timeout 60 -- sh -c '
+collnet lab shell --shape 2 --rate none --ip --timeout 200 -- sh -c '
 	export TMPDIR=$1
 	collnet compare barrier --iterations 1000000 --timeout 100000 >out 2>err </dev/null &
 	until ls "$1"/collnet-compare.*/*.log >log 2>/dev/null && [ $(wc -l <log) -ge 2 ]; do

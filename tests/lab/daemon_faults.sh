@@ -9,7 +9,7 @@ need malformed_client
 
 # lab SHAPE COMMAND: status in $got, output in ./out.
 lab() {
-	collnet lab run --timeout 60 --shape "$1" --keep-logs "$PWD" --tag -- sh -c "$2" >out 2>&1
+	collnet lab run --timeout 200 --shape "$1" --keep-logs "$PWD" --tag -- sh -c "$2" >out 2>&1
 	got=$?
 }
 
@@ -243,7 +243,7 @@ ok "one line for what is wrong at the start"
 
 # ---- privileges (where there are some to drop) --------------------------------------------------
 [ "$(id -u)" -eq 0 ] || exit 0
-collnet lab run --timeout 60 --shape 1 --no-daemons -- sh -c '
+collnet lab run --timeout 200 --shape 1 --no-daemons -- sh -c '
 	cd $HERE
 	collnetd -i eth0 --node h0 --socket $HERE/root.sock --ready-fd 3 3>ready 2>root.log &
 	n=200

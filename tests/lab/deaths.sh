@@ -44,7 +44,7 @@ case_of() {
 run_case() {
 	rm -f pid.* end.* error.* again.* killed next
 	# shellcheck disable=SC2086
-	collnet lab run --rate 20mbit --timeout 60 --tag $lab -- sh -c "$command" >out 2>err </dev/null
+	collnet lab run --rate 20mbit --timeout 200 --tag $lab -- sh -c "$command" >out 2>err </dev/null
 	got=$?
 }
 

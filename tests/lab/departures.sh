@@ -11,7 +11,7 @@ departure() {
 	what=$*
 	event=$1 options=${2:-}
 	shift
-	collnet lab run --shape 3 --rate 100mbit --timeout 30 "$@" -- departures "$event" >out 2>err </dev/null
+	collnet lab run --shape 3 --rate 100mbit --timeout 200 "$@" -- departures "$event" >out 2>err </dev/null
 	lacks 'timed out' err
 	echo "ok: $what: $(grep error out)"
 }

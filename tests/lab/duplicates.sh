@@ -9,7 +9,7 @@ need nft
 
 # twice LAB-OPTIONS -- BENCH-OPTIONS: every byte is right, and frames were duplicated.
 twice() {
-	lab_bench --json --timeout 60 "$patient" --rate 20mbit "$@" --json
+	lab_bench --json --timeout 200 "$patient" --rate 20mbit "$@" --json
 	[ $status -ne 77 ] || skip "$(head -n 1 err)"
 	[ $status -eq 0 ] || { cat out err; fail "status $status: $what"; }
 	! json verified out | grep -q false || { cat out; fail "not right: $what"; }
@@ -33,7 +33,7 @@ twice --duplicate 5% --loss 2% --shape 4x2 -- alltoall --sizes 0,1,10k --iterati
 twice --duplicate 5% --shape 2x2 --no-daemons -- alltoall --sizes 0,1,10k --iterations 4 --verify
 
 # Without the option no frame is: the counter's other value.
-lab_bench --json --timeout 60 "$patient" --rate 20mbit --shape 2 -- alltoall --sizes 1k --json
+lab_bench --json --timeout 200 "$patient" --rate 20mbit --shape 2 -- alltoall --sizes 1k --json
 [ $status -eq 0 ] && [ "$(json duplicated out)" = 0 ] || { cat out err; fail "without: $what"; }
 
 for bad in "--duplicate 51%" "--duplicate x" "--reorder 101%"; do
@@ -42,7 +42,7 @@ for bad in "--duplicate 51%" "--duplicate x" "--reorder 101%"; do
 	[ $? -eq 2 ] && [ "$(wc -l <err)" -eq 1 ] || { cat out err; fail "$bad is not refused"; }
 done
 
-lab_bench --json --timeout 60 "$patient" --rate 20mbit --reorder 5% --shape 4 -- alltoall --sizes 0,10k \
+lab_bench --json --timeout 200 "$patient" --rate 20mbit --reorder 5% --shape 4 -- alltoall --sizes 0,10k \
 	--iterations 4 --verify --json
 if [ $status -eq 77 ]; then
 	has "needs netem, and this kernel has none" err

@@ -8,7 +8,7 @@ need frames
 
 # The networks and windows of lab/exchange and lab/buffers.
 exchange() {
-	lab_rows --timeout 60 "$patient" "$@" --algorithm shuffle
+	lab_rows --timeout 200 "$patient" "$@" --algorithm shuffle
 	no_drops
 	[ "$(json nic_drops ports)/$(json ring_drops rows | sort -u)" = 0/0 ] || {
 		cat out
@@ -31,11 +31,11 @@ for net in "--shape 2 --no-daemons" "--shape 2 --mtu 9000" \
 	"--shape 4 --rate 100mbit --loss 1%" "--shape 2 --mtu 604" \
 	"--shape 4 --rate 100mbit --loss 1% --encapsulation tcp" "--shape 2 --mtu 616 --encapsulation tcp"; do
 	# shellcheck disable=SC2086
-	lab_rows --timeout 60 "$patient" $net -- alltoall --sizes 1,1k,1m --iterations 2 \
+	lab_rows --timeout 200 "$patient" $net -- alltoall --sizes 1,1k,1m --iterations 2 \
 		--window off --timeout 30
 	echo "ok: $what"
 	# shellcheck disable=SC2086
-	lab_rows --timeout 60 "$patient" $net -- stream --sizes 1,100k --iterations 20
+	lab_rows --timeout 200 "$patient" $net -- stream --sizes 1,100k --iterations 20
 	echo "ok: $what"
 done
 
@@ -50,7 +50,7 @@ awk '/^Ip:/ && n++ { print "ip out", $11 }' /proc/net/snmp
 EOS
 for how in "" --ip "--encapsulation tcp" "--encapsulation tcp --ip"; do
 	# shellcheck disable=SC2086
-	collnet lab run --shape 2 $how --timeout 60 -- sh -c '
+	collnet lab run --shape 2 $how --timeout 200 -- sh -c '
 		for f in all/log_martians all/forwarding all/rp_filter default/log_martians; do
 			echo 1 >/proc/sys/net/ipv4/conf/$f 2>/dev/null
 		done
@@ -70,7 +70,7 @@ for how in "" --ip "--encapsulation tcp" "--encapsulation tcp --ip"; do
 done
 
 # Programs without privileges that join the group receive what they send to it, and no frame.
-collnet lab run --shape 2 --ip --timeout 60 -- sh -c '
+collnet lab run --shape 2 --ip --timeout 200 -- sh -c '
 	for f in all eth0; do
 		echo 0 >/proc/sys/net/ipv4/conf/$f/rp_filter
 	done
@@ -82,7 +82,7 @@ collnet lab run --shape 2 --ip --timeout 60 -- sh -c '
 echo "ok: no frame for a socket that joined the group"
 
 # One node of another encapsulation: named at both, in one line.
-collnet lab run --shape 2 --no-daemons --timeout 60 --tag -- sh -c '
+collnet lab run --shape 2 --no-daemons --timeout 200 --tag -- sh -c '
 	[ $COLLNET_RANK = 1 ] || { COLLNET_ENCAPSULATION=raw; export COLLNET_ENCAPSULATION; }
 	: >$HERE/here.$COLLNET_RANK
 	until [ -e $HERE/here.$((1 - COLLNET_RANK)) ]; do sleep 0.02; done
@@ -92,7 +92,7 @@ has "1.*1 of 2 ranks missing at the deadline: 0; h0 uses encapsulation raw, this
 echo "ok: two encapsulations, named at both nodes"
 
 # The link pcap has raw alone.
-collnet lab run --shape 2 --no-daemons --timeout 60 -- sh -c '
+collnet lab run --shape 2 --no-daemons --timeout 200 -- sh -c '
 	! collnet bench barrier --link pcap --timeout 3' >out 2>&1 </dev/null || { cat out; fail "pcap"; }
 has "link pcap has no encapsulation udp\|no link pcap" out
 

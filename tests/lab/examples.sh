@@ -9,7 +9,7 @@ need cg exchange fft2d train
 
 # run LAB-OPTIONS -- COMMAND: rank 0 says that the result is correct
 run() {
-	collnet lab run --rate 100mbit --timeout 80 "$patient" "$@" >out 2>&1 || {
+	collnet lab run --rate 100mbit --timeout 200 "$patient" "$@" >out 2>&1 || {
 		cat out
 		fail "status $?: $*"
 	}

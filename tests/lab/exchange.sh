@@ -9,7 +9,7 @@ need_lab
 # bench LAB-OPTIONS -- BENCH-OPTIONS: every byte right, and no host lost a frame.
 bench() {
 	again=$*
-	lab_rows --timeout 60 "$patient" "$@"
+	lab_rows --timeout 200 "$patient" "$@"
 	[ "$(json nic_drops ports)/$(json ring_drops rows | sort -u)" = 0/0 ] || {
 		cat out
 		fail "a host lost frames: $what"

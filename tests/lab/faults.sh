@@ -9,7 +9,7 @@ need fault_driver
 
 for kind in kill-rank kill-daemon kill-worker kill-parent stop-daemon interface-down link-down \
 	uplink-down; do
-	collnet lab shell --shape 2x2 --rate 20mbit --timeout 100 -- \
+	collnet lab shell --shape 2x2 --rate 20mbit --timeout 200 -- \
 		fault_driver trials --kind $kind --trials 2 --csv "$PWD/$kind.csv" >out 2>err </dev/null
 	grep -q '^VERDICT ok$' out || { cat out err; fail "$kind"; }
 	if grep -q 'is left out' out; then
@@ -24,13 +24,13 @@ for kind in kill-rank kill-daemon kill-worker kill-parent stop-daemon interface-
 done
 
 for seed in 7 8; do
-	collnet lab shell --shape 2x2 --rate 20mbit --loss 0.5% --timeout 100 -- \
+	collnet lab shell --shape 2x2 --rate 20mbit --loss 0.5% --timeout 200 -- \
 		fault_driver soak --seed $seed --jobs 6 >out 2>err </dev/null
 	grep -q '^VERDICT ok$' out || { cat out err; fail "seed $seed"; }
 	echo "ok: seed $seed: $(grep '^SUM' out)"
 done
 
-collnet lab shell --shape 2x2 --rate 20mbit --timeout 100 -- \
+collnet lab shell --shape 2x2 --rate 20mbit --timeout 200 -- \
 	fault_driver alarms --jobs 10 --load 2 >out 2>err </dev/null
 grep -q ' at load 2: 0 false alarms' out || { cat out err; fail "false alarms"; }
 echo "ok: $(grep false out)"

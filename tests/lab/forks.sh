@@ -10,7 +10,7 @@ need forks
 try() {
 	word=$1 want=$2 status=$3
 	shift 3
-	collnet lab run --timeout 60 --shape 3 --rate 100mbit "$@" -- forks "$word" >out 2>&1
+	collnet lab run --timeout 200 --shape 3 --rate 100mbit "$@" -- forks "$word" >out 2>&1
 	got=$?
 	[ "$got" -eq "$status" ] || { cat out; fail "$word $*: status $got"; }
 	[ "$(grep -c ': as it should' out)" -eq "$want" ] || { cat out; fail "$word $*: not $want ranks"; }

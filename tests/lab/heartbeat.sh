@@ -17,7 +17,7 @@ EOS
 chmod 755 wakeups
 
 # ranks 0, 1 and 3 wait in a barrier, with a deadline of 15 s, for rank 2, which does not call.
-collnet lab run --rate 20mbit --timeout 60 --daemon-arg=--peer-timeout=4500 --tag --shape 4 -- sh -c '
+collnet lab run --rate 20mbit --timeout 200 --daemon-arg=--peer-timeout=4500 --tag --shape 4 -- sh -c '
 	if [ $COLLNET_RANK != 3 ]; then
 		api wait $HERE/pid.$COLLNET_RANK
 		touch $HERE/end.$COLLNET_RANK

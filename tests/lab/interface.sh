@@ -23,7 +23,7 @@ chmod 755 exchange
 lab() {
 	what=$1
 	rm -f pid.* end.* error.* next
-	collnet lab run --rate 20mbit --timeout 60 --shape "$2" --keep-logs "$PWD" --tag -- \
+	collnet lab run --rate 20mbit --timeout 200 --shape "$2" --keep-logs "$PWD" --tag -- \
 		sh -c "$3" >out 2>&1 </dev/null || {
 		status=$?
 		cat out h?.log
@@ -229,7 +229,7 @@ for how in COLLNET_ENCAPSULATION=udp COLLNET_ENCAPSULATION=raw COLLNET_LINK=udp;
 	what="a lower MTU in direct mode, $how"
 	rm -f pid.* end.* error.*
 	# shellcheck disable=SC2016
-	env $how collnet lab run --shape 3 --ip --rate 20mbit --no-daemons --timeout 60 -- sh -c '
+	env $how collnet lab run --shape 3 --ip --rate 20mbit --no-daemons --timeout 200 -- sh -c '
 		[ $COLLNET_RANK = 1 ] || exec exchange
 		exchange & moving 2000 || exit 4
 		ip link set eth0 mtu 700 || exit 5

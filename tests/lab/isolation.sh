@@ -15,7 +15,7 @@ isolation() {
 	what=$*
 	lab=${what%% -- *} bench=${what##* -- }
 	# shellcheck disable=SC2086
-	collnet lab run --timeout 100 "$patient" $lab -- sh -c '
+	collnet lab run --timeout 200 "$patient" $lab -- sh -c '
 		exchange() {
 			collnet bench alltoall '"$bench"' --verify --json
 		}

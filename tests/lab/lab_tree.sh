@@ -52,7 +52,7 @@ has "tbf .* dev eth0 root .* rate 30Mbit" out # the host's own end
 has "^link a dev rate 100mbit buffer 45 channels 2$" out
 lacks "^link dev up" out
 
-collnet lab run --topology ring.topo --timeout 60 "$patient" --json -- \
+collnet lab run --topology ring.topo --timeout 200 "$patient" --json -- \
 	collnet bench alltoall --sizes 4k --iterations 2 --verify >out 2>err ||
 	{ cat out err; fail "an exchange on the ring of switches"; }
 has " right" out
@@ -60,7 +60,7 @@ has " right" out
 
 # The other way round, as the user says that his switches do it.
 collnet topo tree ring.topo --kind bfs --root dev >tree.topo || fail "topo tree"
-collnet lab run --topology tree.topo --no-daemons --timeout 60 "$patient" -- \
+collnet lab run --topology tree.topo --no-daemons --timeout 200 "$patient" -- \
 	collnet bench allgather --sizes 1k --iterations 2 --verify >out 2>err ||
 	{ cat out err; fail "an allgather on the chosen tree"; }
 has " right" out
@@ -75,13 +75,13 @@ SwitchName=leaf1 Nodes=n[3-4]
 SwitchName=leaf2 Nodes=other
 SwitchName=spine Switches=leaf[0-2]
 EOF
-collnet lab run --topology topology.conf --timeout 60 "$patient" -- \
+collnet lab run --topology topology.conf --timeout 200 "$patient" -- \
 	collnet bench alltoall --sizes 4k --iterations 2 --verify >out 2>err ||
 	{ cat out err; fail "an exchange on Slurm's topology"; }
 has "6 ranks on 6 nodes" out
 has " right" out
 collnet topo tree topology.conf | sed 's/rate none/rate 20mbit buffer 43/' >lab.topo
-collnet lab run --topology lab.topo --timeout 60 "$patient" --ports -- \
+collnet lab run --topology lab.topo --timeout 200 "$patient" --ports -- \
 	collnet bench alltoall --sizes 1k --iterations 2 --verify >out 2>err ||
 	{ cat out err; fail "an exchange on Slurm's topology with rates"; }
 has " right" out

@@ -31,7 +31,7 @@ export HERE="$PWD"
 twice() {
 	name=$1
 	shift
-	collnet lab shell --shape 2 --rate 20mbit --ip --timeout 80 "$patient" -- lab-on h0 \
+	collnet lab shell --shape 2 --rate 20mbit --ip --timeout 200 "$patient" -- lab-on h0 \
 		sh "$PWD/twice" "$@" >out 2>&1 </dev/null
 	grep -q '^status 0 0$' out || {
 		cat out a.out a.err b.out b.err

@@ -44,7 +44,7 @@ every_rank() {
 	want=$1 program=$2
 	shift 2
 	# shellcheck disable=SC2086 # a list of words
-	collnet lab run --timeout 60 "$patient" "$@" -- $program >out 2>&1 || { cat out; fail "$program: $*"; }
+	collnet lab run --timeout 200 "$patient" "$@" -- $program >out 2>&1 || { cat out; fail "$program: $*"; }
 	[ "$(grep -c ': done$' out)" -eq "$want" ] || { cat out; fail "$program: not $want ranks: $*"; }
 	echo "ok: $program: $*"
 }
@@ -100,7 +100,7 @@ mpi_commands() {
 		#!/bin/sh
 		rm -f calling
 		"$@" &
-		await calling 20 || exit 1
+		await calling 50 || exit 1
 		kill -9 "$(worker h1)"
 		wait $!
 	EOS
@@ -118,7 +118,7 @@ mpi() {
 		shift
 	done
 	# shellcheck disable=SC2086
-	collnet lab shell $lab "$patient" --ip --timeout 300 "$@" >out 2>&1 </dev/null || {
+	collnet lab shell $lab "$patient" --ip --timeout 200 "$@" >out 2>&1 </dev/null || {
 		cat out
 		fail "$what"
 	}
@@ -267,9 +267,9 @@ done
 EOS
 			running) cat <<'EOS' ;;
 for r; do
-	await "$HERE/pid.$r" 20 || exit 1
+	await "$HERE/pid.$r" 60 || exit 1
 done
-n=400
+n=2000
 while :; do
 	received=$(collnet status --json | tr ',{}' '\n\n\n' |
 		sed -n 's/^ *"data_received": *//p' | sort -n | tail -n 1)

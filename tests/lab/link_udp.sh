@@ -19,7 +19,7 @@ right() {
 	echo "ok: $what"
 }
 
-lab_rows --timeout 60 "$patient" --ip --shape 4x2 --rate 20mbit --daemon-arg=--link=udp -- \
+lab_rows --timeout 200 "$patient" --ip --shape 4x2 --rate 20mbit --daemon-arg=--link=udp -- \
 	alltoall --sizes 1k,64k --iterations 5
 no_drops
 echo "ok: $what"
@@ -40,7 +40,7 @@ unprivileged() {
 	what="programs without a capability, $1"
 	shift
 	# shellcheck disable=SC2086
-	env "$@" collnet lab run --shape 4 --rate 20mbit --ip --no-daemons --timeout 60 -- \
+	env "$@" collnet lab run --shape 4 --rate 20mbit --ip --no-daemons --timeout 200 -- \
 		sh "$PWD/rank" $again >out 2>err </dev/null || {
 		cat out err refused.*
 		fail "$what"
@@ -77,7 +77,7 @@ wait
 exit $status
 EOS
 # shellcheck disable=SC2086
-collnet lab shell --shape 3 --rate 20mbit --ip --no-daemons --timeout 60 -- \
+collnet lab shell --shape 3 --rate 20mbit --ip --no-daemons --timeout 200 -- \
 	sh "$PWD/routed" $again >out 2>err </dev/null || {
 	cat out err
 	fail "$what"
@@ -96,7 +96,7 @@ lab-on h2 env COLLNET_PEERS=h0,h2 COLLNET_RANK=1 COLLNET_TIMEOUT=1500 \
 lab-on h1 env COLLNET_PEERS=h0,h1 COLLNET_RANK=1 collnet bench barrier >"$HERE/out.1" 2>&1 &&
 	wait $job
 EOS
-collnet lab shell --shape 3 --rate 20mbit --ip --no-daemons --timeout 60 -- \
+collnet lab shell --shape 3 --rate 20mbit --ip --no-daemons --timeout 200 -- \
 	sh "$PWD/stranger" >lab.out 2>&1 </dev/null || {
 	cat lab.out out out.1 out.2
 	fail "$what"
@@ -115,7 +115,7 @@ until lab-on h1 collnet status | grep -q "killed.*running"; do sleep 0.05; done
 kill -KILL "$(ps -o pid= --ppid "$(cat "$COLLNET_LAB_DIR/h0.daemon.pid")" | xargs)"
 wait
 EOS
-collnet lab shell --shape 3 --rate 20mbit --ip --daemon-arg=--link=udp "$patient" --timeout 60 -- \
+collnet lab shell --shape 3 --rate 20mbit --ip --daemon-arg=--link=udp "$patient" --timeout 200 -- \
 	sh "$PWD/killed" >out 2>err </dev/null # its status is that of the killed daemon
 for r in 1 2; do
 	has "node h0 ended its daemon" err.$r
@@ -127,7 +127,7 @@ what="promiscuous mode"
 cat >promisc <<'EOS'
 for r in 0 1; do
 	lab-on h$r env COLLNET_RANK=$r COLLNET_SIZE=2 COLLNET_JOB=promisc collnet bench alltoall \
-		--sizes 1k --iterations 3000 >"$HERE/out.$r" 2>"$HERE/err.$r" &
+		--sizes 1k --iterations 8000 >"$HERE/out.$r" 2>"$HERE/err.$r" &
 	eval pid$r=$!
 done
 until lab-on h0 collnet status | grep -q "promisc.*running"; do sleep 0.05; done
@@ -136,7 +136,7 @@ lab-on h0 ip link set eth0 promisc off
 lab-on h0 collnet status | grep -q "promisc.*running" || echo "the job ended before" >"$HERE/err.0"
 wait $pid0 && wait $pid1
 EOS
-collnet lab shell --shape 2 --rate 20mbit --ip --daemon-arg=--link=udp "$patient" --timeout 60 -- \
+collnet lab shell --shape 2 --rate 20mbit --ip --daemon-arg=--link=udp "$patient" --timeout 200 -- \
 	sh "$PWD/promisc" >out 2>err </dev/null && [ ! -s err.0 ] || {
 	cat out err err.0 err.1
 	fail "$what"
@@ -161,7 +161,7 @@ await "$HERE/later.log" 20 "is down on node h0: waiting for it" || exit 10
 kill -TERM $!
 wait $!
 EOS
-collnet lab run --shape 1 --ip --no-daemons --timeout 60 -- sh "$PWD/later" >out 2>&1 </dev/null || {
+collnet lab run --shape 1 --ip --no-daemons --timeout 200 -- sh "$PWD/later" >out 2>&1 </dev/null || {
 	status=$?
 	cat out later.log
 	fail "$what: status $status"

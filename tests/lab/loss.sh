@@ -9,7 +9,7 @@ need_lab
 
 # lossy LOSS LAB-OPTIONS -- BENCH-OPTIONS
 lossy() {
-	lab_bench --json --timeout 60 "$patient" --rate 20mbit --loss "$@" --json
+	lab_bench --json --timeout 200 "$patient" --rate 20mbit --loss "$@" --json
 	[ $status -eq 0 ] || { cat out err; fail "status $status: $what"; }
 	! json verified out | grep -q false || { cat out; fail "not right: $what"; }
 	lost=$(json loss_dropped out)

@@ -27,7 +27,7 @@ mkdir -p "$group/$$" && echo 160m >"$group/$$/$LIMIT" && echo $$ >"$group/$$/cgr
 exec "$COLLNETD_REAL" "$@"
 EOS
 chmod 755 limited
-COLLNETD=$PWD/limited collnet lab run --timeout 100 "$patient" --shape 2 --keep-logs "$PWD" -- sh -c '
+COLLNETD=$PWD/limited collnet lab run --timeout 200 "$patient" --shape 2 --keep-logs "$PWD" -- sh -c '
 	# Received data is charged to the daemon that writes it.
 	collnet bench bcast --sizes 4m --iterations 1 --verify >out.fits.$COLLNET_RANK 2>&1 || exit 3
 	if collnet bench bcast --sizes 256m --iterations 2 >out.over.$COLLNET_RANK 2>&1; then exit 4; fi
@@ -44,7 +44,7 @@ granted=$(sed -n 's/^\([0-9]*\) granted: .*/\1/p' out.granted)
 echo "ok: of 160 MiB clients have $((granted * 8)): $(cat out.over.0)"
 
 # A daemon that ends takes nothing from the programs that live on.
-COLLNETD=$PWD/limited collnet lab run --timeout 100 "$patient" --shape 2 --keep-logs "$PWD" -- sh -c '
+COLLNETD=$PWD/limited collnet lab run --timeout 200 "$patient" --shape 2 --keep-logs "$PWD" -- sh -c '
 	kept "pid=\$(cat $COLLNET_LAB_DIR/h$COLLNET_RANK.daemon.pid); kill -TERM \$pid
 		while kill -0 \$pid 2>/dev/null; do sleep 0.02; done"' >out 2>&1 </dev/null || {
 	status=$?

@@ -12,7 +12,7 @@ library=$(dirname "$(command -v collnet)")/../lib/libcollnet_mpich.so
 [ "$VARIANT" = plain ] || { echo "ok: nothing to do in this variant" && exit 0; }
 library=$(cd "$(dirname "$library")" && pwd)/libcollnet_mpich.so
 here=$(cd "$(dirname "$0")" && pwd)
-seed=${SEED:-$(date +%s)}
+seed=${SEED:-1}
 echo "seed $seed"
 
 mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_program.c" -o program || fail "mpi_program.c"

@@ -16,7 +16,7 @@ export HERE
 job() {
 	rm -f ./*.out ./*.status prepared
 	# shellcheck disable=SC2086
-	collnet lab run --timeout 100 $1 --keep-logs "$PWD" --tag -- sh -c '
+	collnet lab run --timeout 200 $1 --keep-logs "$PWD" --tag -- sh -c '
 		if [ $COLLNET_RANK = 0 ]; then
 			{ '"$2"'; } >$HERE/prepare.out 2>&1 && touch $HERE/prepared
 		fi

@@ -13,7 +13,7 @@ component=$(cd "$component" && pwd)
 # A sanitizer in a component is too late for the process that loads it.
 [ "$VARIANT" = plain ] || { echo "ok: nothing to do in this variant" && exit 0; }
 here=$(cd "$(dirname "$0")" && pwd)
-seed=${SEED:-$(date +%s)}
+seed=${SEED:-1}
 echo "seed $seed"
 
 mpicc -std=c99 -O1 -Wall -Wextra "$here/mpi_program.c" -o program || fail "mpi_program.c"

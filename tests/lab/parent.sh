@@ -21,7 +21,7 @@ case_of() {
 	parent) victim='cat $COLLNET_LAB_DIR/h2.daemon.pid' ;;
 	worker) victim='worker h2' ;;
 	esac
-	collnet lab run --rate 20mbit --timeout 60 --daemon-arg=--peer-timeout=20000 --tag --shape "$3" --keep-logs "$PWD" -- sh -c "
+	collnet lab run --rate 20mbit --timeout 200 --daemon-arg=--peer-timeout=20000 --tag --shape "$3" --keep-logs "$PWD" -- sh -c "
 		if [ \$COLLNET_RANK = 3 ]; then
 			api wait \$HERE/pid.3 &
 			for r in \$(seq 0 $(($2 - 1))); do await \$HERE/pid.\$r 20 || exit 3; done

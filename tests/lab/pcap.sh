@@ -19,7 +19,7 @@ right() {
 # run LAB-OPTIONS -- COMMAND...
 run() {
 	what=$*
-	collnet lab run --rate 20mbit --timeout 60 "$patient" "$@" >out 2>err </dev/null || {
+	collnet lab run --rate 20mbit --timeout 200 "$patient" "$@" >out 2>err </dev/null || {
 		status=$?
 		cat out err
 		fail "status $status: $what"

@@ -14,7 +14,7 @@ reduce() {
 	words=$1
 	shift
 	# shellcheck disable=SC2086
-	collnet lab run --timeout 100 "$patient" "$@" -- reduce $words >out 2>&1 </dev/null || {
+	collnet lab run --timeout 200 "$patient" "$@" -- reduce $words >out 2>&1 </dev/null || {
 		status=$?
 		cat out
 		fail "status $status: $* -- reduce $words"

@@ -13,7 +13,7 @@ rooted() {
 	words=$1
 	shift
 	# shellcheck disable=SC2086
-	collnet lab run --rate none --timeout 100 "$patient" "$@" -- rooted $words >out 2>&1 </dev/null || {
+	collnet lab run --rate none --timeout 200 "$patient" "$@" -- rooted $words >out 2>&1 </dev/null || {
 		status=$?
 		cat out
 		fail "status $status: $* -- rooted $words"

@@ -23,7 +23,7 @@ done
 
 # bench LAB-OPTIONS -- BENCH-OPTIONS
 bench() {
-	lab_rows --topology four.topo --timeout 100 "$patient" "$@"
+	lab_rows --topology four.topo --timeout 200 "$patient" "$@"
 	echo "ok: $(wc -l <rows) rows, lost in ports $(json drops_total ports), resent" \
 		"$(json frames_resent rows | xargs): $what"
 }
@@ -61,7 +61,7 @@ bench -- bcast --sizes 1k,100k --iterations 3
 [ "$(json algorithm rows | wc -l)" -eq 2 ] || fail "rows: $(cat rows)"
 COLLNET_ALGORITHM=alltoall=aapc,allgather=lr2 bench -- alltoall --sizes 1k --iterations 2
 [ "$(json algorithm rows)" = aapc ] || fail "not aapc: $(cat rows)"
-COLLNET_ALGORITHM=alltoall=best collnet lab run --topology four.topo --timeout 30 -- \
+COLLNET_ALGORITHM=alltoall=best collnet lab run --topology four.topo --timeout 200 -- \
 	collnet bench alltoall --sizes 1k >out 2>&1
 [ $? -ne 0 ] || { cat out; fail "an algorithm that does not exist"; }
 has "COLLNET_ALGORITHM is 'alltoall=best': alltoall has no algorithm 'best'.*shuffle" out

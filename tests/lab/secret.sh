@@ -49,7 +49,7 @@ wait
 EOS
 chmod 755 host
 
-collnet lab run --timeout 60 --shape 2 --no-daemons -- "$HERE/host" >out 2>&1 ||
+collnet lab run --timeout 200 --shape 2 --no-daemons -- "$HERE/host" >out 2>&1 ||
 	{ cat out d?.log; fail "the lab"; }
 
 [ "$(cat status.same.0) $(cat status.same.1)" = "0 0" ] ||

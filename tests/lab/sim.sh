@@ -26,7 +26,7 @@ fractions() {
 
 # compare SHAPE RATE: 0 where all are near.
 compare() {
-	collnet lab run --shape "$1" --rate "$2" --timeout 100 "$patient" -- collnet bench alltoall \
+	collnet lab run --shape "$1" --rate "$2" --timeout 200 "$patient" -- collnet bench alltoall \
 		--algorithm shuffle --sizes $sizes --json >lab 2>err </dev/null || {
 		cat lab err
 		fail "the lab: $1"

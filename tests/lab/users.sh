@@ -40,7 +40,7 @@ PATH=$HERE:$PATH
 # lab WHAT COMMAND
 lab() {
 	: >d.log
-	collnet lab run --timeout 100 --shape 1 --no-daemons -- sh -c "cd $HERE; export COLLNET_SOCKET=$HERE/d.sock COLLNET_MODE=daemon
+	collnet lab run --timeout 200 --shape 1 --no-daemons -- sh -c "cd $HERE; export COLLNET_SOCKET=$HERE/d.sock COLLNET_MODE=daemon
 		$2
 		kill -TERM \$(cat pid); wait" >out 2>&1 || { cat out d.log; fail "$1"; }
 }

@@ -12,7 +12,7 @@ vector() {
 	words=$1
 	shift
 	# shellcheck disable=SC2086
-	collnet lab run --timeout 100 "$patient" "$@" -- vector $words >out 2>&1 </dev/null || {
+	collnet lab run --timeout 200 "$patient" "$@" -- vector $words >out 2>&1 </dev/null || {
 		status=$?
 		cat out
 		fail "status $status: $* -- vector $words"

@@ -18,7 +18,7 @@ text='h2 speaks wire version 2, this node 3'
 job() {
 	rm -f ./*.out ./*.end ./*.here
 	# shellcheck disable=SC2086
-	collnet lab run --shape 3 --rate 100mbit --timeout 60 "$patient" $1 --tag -- sh -c '
+	collnet lab run --shape 3 --rate 100mbit --timeout 200 "$patient" $1 --tag -- sh -c '
 		if [ $COLLNET_RANK = 2 ]; then
 			{ '"$3"'; } || exit 3
 			exec frames hello 2 end
@@ -65,7 +65,7 @@ echo "ok: a node that was known, named at every rank and in status"
 # odd VARIABLE TEXT FIELD: what status is to say at h0, and as JSON.
 odd() {
 	export odd="$1" text="$2" field="$3"
-	collnet lab run --shape 3 --timeout 60 "$patient" --tag -- sh -c '
+	collnet lab run --shape 3 --timeout 200 "$patient" --tag -- sh -c '
 		case $COLLNET_RANK in
 		2)
 			pid=$(cat $COLLNET_LAB_DIR/h2.daemon.pid)

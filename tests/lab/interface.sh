@@ -275,7 +275,11 @@ lacks "Network is down" h1.log
 echo "ok: $what: $(tail -n 1 lines)"
 
 # ---- a cable that is pulled out, and plugged in again ---------------------------------------------
-for how in direct daemons; do
+# Directly, a node has 1.5 s: one that the machine does not run for a while is another that does not answer,
+# by which the third one is cut off. That has three tries.
+named=
+for how in direct direct direct daemons; do
+	[ $how = daemons ] || [ -z "$named" ] || continue
 	what="without a carrier, $how"
 	rm -f pid.* end.* error.* h?.log
 	[ $how = daemons ] && options=$patient || options=--no-daemons
@@ -301,12 +305,17 @@ for how in direct daemons; do
 		fail "$what: status $status"
 	}
 	has "interface eth0 of node h1 has no carrier" error.1
+	if [ $how = direct ] && grep "node h[02] is cut off" error.0 error.2; then
+		continue
+	fi
+	named=1$named
 	for r in 0 2; do
 		has "node h1" error.$r
 		lacks "has no carrier" error.$r
 	done
 	echo "ok: $what: $(cat error.1)"
 done
+[ "$named" = 11 ] || fail "without a carrier, direct: another node is cut off, three times"
 [ "$(grep -c "interface eth0 has no carrier on node h1: is its cable plugged in?$" h1.log)" -eq 1 ] ||
 	{ cat h1.log; fail "not one line about the carrier"; }
 has "^interface eth0 has no carrier, link packet" status.text

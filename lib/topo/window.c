@@ -65,6 +65,12 @@ static uint32_t buffer_of(const struct cn_topo *t, uint32_t link, uint32_t assum
 	return t->links[link].buffer != 0 ? t->links[link].buffer : assumed;
 }
 
+/* Frames that the ports of all channels hold; 0: not known. */
+static uint64_t room_of(const struct cn_topo *t, uint32_t link, uint32_t assumed)
+{
+	return (uint64_t)buffer_of(t, link, assumed) * t->links[link].channels;
+}
+
 /*
  * a / b < c / d, without a fraction and without a product, which might not fit: while the whole
  * parts are equal the remainders decide, the other way up.
@@ -158,10 +164,7 @@ static uint32_t waiting(double rate, double fan_in, double rates, uint32_t sende
 	if (fan_in <= rate) {
 		return LEAST;
 	}
-	if (load >= rate) {
-		return CN_TOPO_ALL;
-	}
-	if (fan_in - rate >= fan_in - each) {
+	if (load >= rate || fan_in - rate >= fan_in - each) {
 		return CN_TOPO_ALL;
 	}
 	share = 1 + (uint32_t)(CN_TOPO_ALL * (fan_in - rate) / (fan_in - each));
@@ -233,7 +236,7 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 	for (i = 1; i < t->nvertices; i++) {
 		v = t->order[i];
 		link = t->vertices[v].parent_link;
-		room = (uint64_t)buffer_of(t, link, assumed) * t->links[link].channels;
+		room = room_of(t, link, assumed);
 		if (room == 0 || crossings(f[v].hosts, n) == 0) {
 			continue;
 		}
@@ -259,8 +262,7 @@ static double time_of(const struct cn_topo *t, const struct feed *f, uint32_t v,
 	return (double)crossings(f[v].hosts, n) / rate_of(&t->links[t->vertices[v].parent_link]);
 }
 
-/* What the slowest link takes, and the host's cable that is the fastest one; 0: no rate is known.
- */
+/* What the slowest link takes, and the fastest cable of a host; 0: no rate is known. */
 static double longest_time(const struct cn_topo *t, const struct feed *f, uint32_t n, double *cable)
 {
 	double longest = 0;
@@ -339,7 +341,7 @@ uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, 
 	cross_slowest(t, f, n, longest);
 	for (uint32_t i = 1; i < t->nvertices; i++) {
 		const uint32_t v = t->order[i], link = t->vertices[v].parent_link;
-		const double room = (double)buffer_of(t, link, assumed) * t->links[link].channels;
+		const double room = (double)room_of(t, link, assumed);
 
 		if (room > 0 && f[v].is_slowest) {
 			window = room * CN_TOPO_ALL / waiting_at(t, f, v, n) /
@@ -352,8 +354,7 @@ uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, 
 	if (*slowest == CN_TOPO_NONE) {
 		return COLLNET_WINDOW_OFF;
 	}
-	/* Frames for others are in the sender's cable meanwhile, in the receiver's, and on the way.
-	 */
+	/* Frames for others are in the sender's cable meanwhile, the receiver's, and between. */
 	least += 2 * cable / longest + (double)time / 1e9 * (n - 1) / (longest * 8 * bytes);
 	least = least < 1 ? 1 : least;
 	return least < WINDOW_MAX ? (uint32_t)least : WINDOW_MAX;
@@ -386,7 +387,7 @@ static bool hold_two(const struct cn_topo *t, const struct feed *f, uint32_t n)
 	}
 	for (uint32_t i = 1; i < t->nvertices; i++) {
 		const uint32_t v = t->order[i], link = t->vertices[v].parent_link;
-		const double room = (double)buffer_of(t, link, assumed) * t->links[link].channels;
+		const double room = (double)room_of(t, link, assumed);
 
 		if (crossings(f[v].hosts, n) == 0) {
 			continue;
@@ -503,12 +504,12 @@ static double burst_at(const struct cn_topo *t, const struct feed *f, uint32_t v
 uint32_t cn_topo_burst(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
 {
 	struct feed *f = n > 1 && n <= t->nvertices ? feeds(t, hosts, n) : NULL;
+	const uint32_t assumed = cn_topo_assumed_buffer(t);
 	double least = f != NULL ? WINDOW_MAX : 0;
 
 	for (uint32_t i = 1; f != NULL && i < t->nvertices; i++) {
 		const uint32_t v = t->order[i], link = t->vertices[v].parent_link;
-		const double room = (double)buffer_of(t, link, cn_topo_assumed_buffer(t)) *
-				    t->links[link].channels;
+		const double room = (double)room_of(t, link, assumed);
 
 		if (room != 0 && crossings(f[v].hosts, n) != 0) {
 			least = smaller(least, burst_at(t, f, v, n, room));

@@ -58,11 +58,22 @@ static void few__of_an_exchange_at_once(void **state)
 	cn_topo_free(t);
 }
 
+/* The largest topology there is, whose file says no buffer: linear. */
+static void few__of_the_largest_topology(void **state)
+{
+	struct cn_topo *t = shape("199998", 0, 0);
+
+	(void)state;
+	assert_int_equal(cn_topo_few(t, t->hosts, 8), 28); /* 7 times 32.25 / 7 */
+	cn_topo_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pair_window__share_of_a_port),
 		cmocka_unit_test(few__of_an_exchange_at_once),
+		cmocka_unit_test(few__of_the_largest_topology),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/vector.h"
+
 #define FIRST_VERTICES 64u
 
 int cn_build_fail(const struct cn_build *b, uint32_t line, struct cn_err *err, const char *fmt, ...)
@@ -197,8 +199,8 @@ int cn_build_link(struct cn_build *b, const char *a, const char *z, uint64_t rat
 		  uint32_t channels, struct cn_err *err)
 {
 	struct cn_topo *t = b->t;
-	struct cn_topo_link *l;
-	uint32_t va, vz, cap;
+	struct cn_topo_link *links;
+	uint32_t va, vz;
 	int rc = link_end(b, a, &va, err);
 
 	if (rc == COLLNET_OK) {
@@ -215,19 +217,14 @@ int cn_build_link(struct cn_build *b, const char *a, const char *z, uint64_t rat
 		return cn_build_fail(b, b->line, err,
 				     "expected two names: '%s' is linked to itself", a);
 	}
-	if (t->nlinks == b->lcap) {
-		cap = b->lcap == 0 ? FIRST_VERTICES : b->lcap * 2;
-		if (!grow(&t->links, cap, sizeof(*t->links))) {
-			return no_memory(b, err);
-		}
-		b->lcap = cap;
+	links = cn_vector_grow(t->links, t->nlinks, &b->lcap, sizeof(*links));
+	if (links == NULL) {
+		return no_memory(b, err);
 	}
-	l = &t->links[t->nlinks];
-	l->a = va;
-	l->b = vz;
-	l->rate = rate;
-	l->buffer = buffer;
-	l->channels = channels;
+	t->links = links;
+	links[t->nlinks] = (struct cn_topo_link){
+		.a = va, .b = vz, .rate = rate, .buffer = buffer, .channels = channels
+	};
 	t->vertices[va].parent_link = t->vertices[vz].parent_link = t->nlinks++;
 	return COLLNET_OK;
 }

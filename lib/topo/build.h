@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Building a topology, statement by statement, and what the files of this room share. Nobody
- * outside lib/topo includes this.
+ * Building a topology, statement by statement, and what changes a finished one: inside lib/topo and
+ * tools/plan.
  *
  * The builder owns the half-made topology until cn_build_finish() hands it over; every error
  * names the source and line that the caller has set in `name` and `line`.
@@ -52,7 +52,5 @@ void cn_topo_neighbours(struct cn_topo *t);
  * reached.
  */
 uint32_t cn_topo_walk(struct cn_topo *t, const bool *use);
-/* Everything in memory of its own; NULL: no memory. */
-struct cn_topo *cn_topo_clone(const struct cn_topo *t);
 
 #endif

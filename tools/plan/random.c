@@ -13,8 +13,8 @@
 #include <stdlib.h>
 
 #include "topo/build.h"
-#include "util/union_find.h"
 #include "topo/topo.h"
+#include "util/union_find.h"
 
 #define LINKS_MAX 2000000u
 
@@ -78,8 +78,8 @@ static void draw_pairs(struct scratch *s, uint32_t switches, uint32_t links, uin
 	bool joins;
 
 	while (n < links) {
-		x = (uint32_t)(cn_random(state) % switches);
-		y = (uint32_t)(cn_random(state) % switches);
+		x = cn_below(state, switches);
+		y = cn_below(state, switches);
 		p = (struct pair){ .a = x < y ? x : y, .b = x < y ? y : x };
 		i = x == y ? 0 : slot_of(s, p);
 		if (x == y || s->table[i] != CN_TOPO_NONE) {
@@ -122,7 +122,7 @@ static int build(const struct cn_topo_random *r, const struct scratch *s, uint32
 				   name_of(y, 's', s->pairs[i].b), r->rate, r->buffer, 1, err);
 	}
 	for (uint32_t i = 0; rc == COLLNET_OK && i < r->hosts; i++) {
-		uint32_t at = (uint32_t)(cn_random(state) % r->switches);
+		uint32_t at = cn_below(state, r->switches);
 
 		rc = cn_build_link(b, name_of(x, 'h', i), name_of(y, 's', at), r->rate, r->buffer,
 				   1, err);

@@ -12,9 +12,8 @@
 #include <string.h>
 
 #include "topo/build.h"
-#include "util/union_find.h"
-#include "topo/topo.h"
 #include "util/heap.h"
+#include "util/union_find.h"
 
 #define NONE CN_TOPO_NONE
 
@@ -52,7 +51,8 @@ static void *copy(const void *p, size_t n, size_t size)
 	return q;
 }
 
-struct cn_topo *cn_topo_clone(const struct cn_topo *t)
+/* Everything in memory of its own; NULL: no memory. */
+static struct cn_topo *clone(const struct cn_topo *t)
 {
 	struct cn_topo *c = copy(t, 1, sizeof(*t));
 
@@ -113,23 +113,19 @@ static bool choose_random(const struct cn_topo *t, uint64_t seed, bool *use)
 	uint32_t *links = malloc((size_t)t->nlinks * sizeof(*links) + 1);
 	bool ok = set != NULL && links != NULL;
 
-	for (uint32_t v = 0; ok && v < t->nvertices; v++) {
-		set[v] = v;
+	if (ok) {
+		cn_union_init(set, t->nvertices);
 	}
 	for (uint32_t i = 0; ok && i < t->nlinks; i++) {
-		uint32_t j = (uint32_t)(cn_random(&seed) % (i + 1));
+		uint32_t j = cn_below(&seed, i + 1);
 
 		links[i] = links[j];
 		links[j] = i;
 	}
 	for (uint32_t i = 0; ok && i < t->nlinks; i++) {
-		uint32_t a = cn_union_find(set, t->links[links[i]].a);
-		uint32_t b = cn_union_find(set, t->links[links[i]].b);
+		const struct cn_topo_link *l = &t->links[links[i]];
 
-		if (a != b) {
-			set[a] = b;
-			use[links[i]] = true;
-		}
+		use[links[i]] = cn_union_join(set, l->a, l->b);
 	}
 	free(set);
 	free(links);
@@ -249,7 +245,7 @@ int cn_topo_span(const struct cn_topo *t, enum cn_tree_kind kind, uint32_t root,
 	if (root != NONE && (root >= t->nvertices || !t->vertices[root].is_switch)) {
 		return cn_fail(err, COLLNET_EINVAL, "the root of a spanning tree must be a switch");
 	}
-	c = cn_topo_clone(t);
+	c = clone(t);
 	use = calloc((size_t)t->nlinks + 1, sizeof(*use));
 	if (c != NULL) {
 		for (uint32_t v = 0; root == NONE && v < t->nvertices; v++) {
@@ -271,7 +267,7 @@ int cn_topo_span(const struct cn_topo *t, enum cn_tree_kind kind, uint32_t root,
 
 int cn_topo_prune(const struct cn_topo *t, struct cn_topo **out, struct cn_err *err)
 {
-	struct cn_topo *c = cn_topo_clone(t);
+	struct cn_topo *c = clone(t);
 
 	if (c == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a topology of %u vertices",

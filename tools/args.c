@@ -95,6 +95,28 @@ int tool_split(char *text, const char **out, size_t max, size_t *count, struct c
 	return COLLNET_OK;
 }
 
+const char *tool_list(char *list, size_t size, const char *name)
+{
+	const size_t n = strlen(list);
+
+	snprintf(list + n, size - n, "%s%s", n == 0 ? "" : ", ", name);
+	return list;
+}
+
+int tool_parse_name(const char *text, const char *const *names, uint32_t *index, struct cn_err *err)
+{
+	char known[160] = "";
+
+	for (uint32_t i = 0; names[i] != NULL; i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*index = i;
+			return COLLNET_OK;
+		}
+		tool_list(known, sizeof(known), names[i]);
+	}
+	return cn_fail(err, COLLNET_EINVAL, "'%.40s' is unknown; there are %s", text, known);
+}
+
 static int parse_size_list(char *text, uint64_t limit, uint64_t *out, size_t max, size_t *count,
 			   struct cn_err *err)
 {
@@ -140,14 +162,24 @@ int tool_parse_sizes(const char *text, uint64_t limit, uint64_t *out, size_t max
 
 int tool_parse_switch(const char *text, bool *out, struct cn_err *err)
 {
-	if (strcmp(text, "on") == 0) {
-		*out = true;
-	} else if (strcmp(text, "off") == 0) {
-		*out = false;
-	} else {
-		return cn_fail(err, COLLNET_EINVAL, "'%.40s' is neither on nor off", text);
+	static const char *const names[] = { "off", "on", NULL };
+	uint32_t i;
+	int rc = tool_parse_name(text, names, &i, err);
+
+	*out = rc == COLLNET_OK ? i == 1 : *out;
+	return rc;
+}
+
+int tool_parse_mode(const char *text, enum collnet_mode *out, struct cn_err *err)
+{
+	static const char *const names[] = { "daemon", "direct", NULL };
+	uint32_t i;
+	int rc = tool_parse_name(text, names, &i, err);
+
+	if (rc == COLLNET_OK) {
+		*out = i == 0 ? COLLNET_MODE_DAEMON : COLLNET_MODE_DIRECT;
 	}
-	return COLLNET_OK;
+	return rc;
 }
 
 int tool_parse_window(const char *text, uint32_t *out, struct cn_err *err)

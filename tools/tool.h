@@ -42,12 +42,19 @@ const char *tool_network_fault(bool both);
 /* "1k,64k,1m": up to max sizes, each at most `limit`. */
 int tool_parse_sizes(const char *text, uint64_t limit, uint64_t *out, size_t max, size_t *count,
 		     struct cn_err *err);
+/* Appends to a list "a, b"; what does not fit is cut. Returns the list. */
+const char *tool_list(char *list, size_t size, const char *name);
+/* One of names[], which ends with NULL: its index. */
+int tool_parse_name(const char *text, const char *const *names, uint32_t *index,
+		    struct cn_err *err);
 /* Two names of one file; devices may be named twice. */
 bool tool_same_file(const char *a, const char *b);
 /* "a,b,c": cuts `text` in place; out[] points into it. Empty items are an error. */
 int tool_split(char *text, const char **out, size_t max, size_t *count, struct cn_err *err);
 /* "on" or "off". */
 int tool_parse_switch(const char *text, bool *out, struct cn_err *err);
+/* "daemon" or "direct". */
+int tool_parse_mode(const char *text, enum collnet_mode *out, struct cn_err *err);
 /* "auto", "off", or a number of frames: a value for collnet_coll_options.window. */
 int tool_parse_window(const char *text, uint32_t *out, struct cn_err *err);
 /* "30", "0.5" seconds -> milliseconds, 1 .. UINT32_MAX / 2. */

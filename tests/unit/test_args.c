@@ -61,6 +61,30 @@ static void parse_switch__on_off(void **state)
 	assert_int_equal(tool_parse_switch("yes", &v, &err), COLLNET_EINVAL);
 }
 
+static void parse_name__index_or_list(void **state)
+{
+	static const char *const names[] = { "text", "json", "dot", NULL };
+	struct cn_err err = { 0 };
+	uint32_t i = 9;
+
+	(void)state;
+	assert_int_equal(tool_parse_name("dot", names, &i, &err), COLLNET_OK);
+	assert_int_equal(i, 2);
+	assert_int_equal(tool_parse_name("text ", names, &i, &err), COLLNET_EINVAL);
+	assert_string_equal(err.text, "'text ' is unknown; there are text, json, dot");
+	assert_int_equal(i, 2);
+}
+
+static void list__is_cut(void **state)
+{
+	char list[8] = "";
+
+	(void)state;
+	assert_string_equal(tool_list(list, sizeof(list), "ab"), "ab");
+	assert_string_equal(tool_list(list, sizeof(list), "cdefg"), "ab, cde");
+	assert_string_equal(tool_list(list, sizeof(list), "h"), "ab, cde");
+}
+
 static void parse_window__values(void **state)
 {
 	struct cn_err err = { 0 };
@@ -195,6 +219,8 @@ int main(void)
 		cmocka_unit_test(parse_sizes__lists),
 		cmocka_unit_test(parse_sizes__refused),
 		cmocka_unit_test(parse_switch__on_off),
+		cmocka_unit_test(parse_name__index_or_list),
+		cmocka_unit_test(list__is_cut),
 		cmocka_unit_test(parse_window__values),
 		cmocka_unit_test(parse_seconds__values),
 		cmocka_unit_test(format__units),

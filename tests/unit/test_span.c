@@ -398,20 +398,6 @@ static void prune__keeps_the_tree(void **state)
 	}
 }
 
-static void kind_find__names(void **state)
-{
-	enum cn_tree_kind k = CN_TREE_BFS;
-
-	(void)state;
-	assert_true(cn_tree_kind_find("shortest", &k) && k == CN_TREE_SHORTEST);
-	assert_true(cn_tree_kind_find("bfs", &k) && k == CN_TREE_BFS);
-	assert_true(cn_tree_kind_find("dfs", &k) && k == CN_TREE_DFS);
-	assert_true(cn_tree_kind_find("random", &k) && k == CN_TREE_RANDOM);
-	assert_false(cn_tree_kind_find("", &k) || cn_tree_kind_find("BFS", &k) ||
-		     cn_tree_kind_find("bfs ", &k));
-	assert_true(k == CN_TREE_RANDOM);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -424,7 +410,6 @@ int main(void)
 		cmocka_unit_test(span__errors),
 		cmocka_unit_test(span__a_ring_of_switches),
 		cmocka_unit_test(prune__keeps_the_tree),
-		cmocka_unit_test(kind_find__names),
 	};
 
 	return cmocka_run_group_tests_name("span", tests, NULL, NULL);

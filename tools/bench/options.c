@@ -124,13 +124,7 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 	case OPT_RATE:
 		return tool_parse_rate(arg, &o->rate, err);
 	case OPT_MODE:
-		if (strcmp(arg, "daemon") != 0 && strcmp(arg, "direct") != 0) {
-			return cn_fail(err, COLLNET_EINVAL, "'%.40s' is neither daemon nor direct",
-				       arg);
-		}
-		o->open.mode = strcmp(arg, "direct") == 0 ? COLLNET_MODE_DIRECT
-							  : COLLNET_MODE_DAEMON;
-		return COLLNET_OK;
+		return tool_parse_mode(arg, &o->open.mode, err);
 	case OPT_SOCKET:
 		o->open.socket = arg;
 		return COLLNET_OK;

@@ -148,18 +148,11 @@ static int note(struct compare_options *o, int opt, const char *arg, struct cn_e
 	return COLLNET_OK;
 }
 
-static int take_mode(struct compare_options *o, const char *arg, struct cn_err *err)
-{
-	o->direct = strcmp(arg, "direct") == 0;
-	return o->direct || strcmp(arg, "daemon") == 0
-		       ? COLLNET_OK
-		       : cn_fail(err, COLLNET_EINVAL, "'%.40s' is neither daemon nor direct", arg);
-}
-
 static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 {
 	struct compare_options *o = into;
 	int rc = note(o, opt, arg, err);
+	enum collnet_mode mode;
 
 	if (rc != COLLNET_OK) {
 		return rc;
@@ -185,7 +178,9 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 	case OPT_ROUNDS:
 		return tool_parse_u32(arg, 1, CELL_ROUNDS_MAX, &o->rounds, err);
 	case OPT_MODE:
-		return take_mode(o, arg, err);
+		rc = tool_parse_mode(arg, &mode, err);
+		o->direct = rc == COLLNET_OK && mode == COLLNET_MODE_DIRECT;
+		return rc;
 	case OPT_SPIN:
 		o->spin = true;
 		return COLLNET_OK;
@@ -208,29 +203,17 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 	}
 }
 
-/* "a, b and c" */
-static const char *operations(char *out, size_t size)
-{
-	size_t n = 0;
-
-	for (int op = 0; op < LOOP_OPS && n < size; op++) {
-		n += (size_t)snprintf(out + n, size - n, "%s%s",
-				      op == 0		   ? ""
-				      : op == LOOP_OPS - 1 ? " and "
-							   : ", ",
-				      loop_op_name((enum loop_op)op));
-	}
-	return out;
-}
-
 static int take_operation(struct compare_options *o, const char *name, struct cn_err *err)
 {
 	enum loop_op op = loop_op_find(name);
-	char known[160];
+	char known[160] = "";
 
 	if (op == LOOP_OPS) {
+		for (int i = 0; i < LOOP_OPS; i++) {
+			tool_list(known, sizeof(known), loop_op_name((enum loop_op)i));
+		}
 		return cn_fail(err, COLLNET_EINVAL, "unknown operation '%.40s'; there are %s", name,
-			       operations(known, sizeof(known)));
+			       known);
 	}
 	for (size_t i = 0; i < o->nops; i++) {
 		if (o->ops[i] == op) {

@@ -54,13 +54,10 @@ bool measure_op_simulated(enum measure_op op)
 
 const char *measure_op_names(bool simulated, char *out, size_t size)
 {
-	size_t used = 0;
-
 	out[0] = '\0';
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
-		if (used < size && (!simulated || measure_op_simulated((enum measure_op)i))) {
-			used += (size_t)snprintf(out + used, size - used, "%s%s",
-						 used == 0 ? "" : ", ", operations[i].name);
+		if (!simulated || measure_op_simulated((enum measure_op)i)) {
+			tool_list(out, size, operations[i].name);
 		}
 	}
 	return out;

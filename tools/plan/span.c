@@ -23,24 +23,6 @@
  */
 #define WEIGHT_MAX 720720000000u
 
-bool cn_tree_kind_find(const char *name, enum cn_tree_kind *out)
-{
-	static const char *const names[] = {
-		[CN_TREE_BFS] = "bfs",
-		[CN_TREE_DFS] = "dfs",
-		[CN_TREE_RANDOM] = "random",
-		[CN_TREE_SHORTEST] = "shortest",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(name, names[i]) == 0) {
-			*out = (enum cn_tree_kind)i;
-			return true;
-		}
-	}
-	return false;
-}
-
 static void *copy(const void *p, size_t n, size_t size)
 {
 	void *q = malloc(n * size + 1);

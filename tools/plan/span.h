@@ -13,8 +13,6 @@ enum cn_tree_kind {
 		3, /* shortest paths, a link weighing the inverse of its rate * channels */
 };
 
-/* "bfs", "dfs", "random", "shortest". */
-bool cn_tree_kind_find(const char *name, enum cn_tree_kind *out);
 /*
  * Another spanning tree of the same graph, from switch `root` (CN_TOPO_NONE: the first; random:
  * root only roots it): a new topology with the same vertices and links.

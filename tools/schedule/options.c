@@ -101,18 +101,12 @@ static int take_size(const char *text, uint64_t *out, struct cn_err *err)
 
 static int take_emit(const char *text, enum schedule_emit *out, struct cn_err *err)
 {
-	static const char *const names[] = {
-		[EMIT_TEXT] = "text", [EMIT_JSON] = "json", [EMIT_DOT] = "dot", [EMIT_MPI] = "mpi-c"
-	};
+	static const char *const names[] = { "text", "json", "dot", "mpi-c", NULL };
+	uint32_t i;
+	int rc = tool_parse_name(text, names, &i, err);
 
-	for (enum schedule_emit e = EMIT_TEXT; e <= EMIT_MPI; e++) {
-		if (strcmp(text, names[e]) == 0) {
-			*out = e;
-			return COLLNET_OK;
-		}
-	}
-	return cn_fail(err, COLLNET_EINVAL,
-		       "unknown format '%.40s'; there are text, json, dot, mpi-c", text);
+	*out = rc == COLLNET_OK ? (enum schedule_emit)(EMIT_TEXT + i) : *out;
+	return rc;
 }
 
 /* Names that the routine's file, C or MPI has taken; those of MPI would also call themselves. */
@@ -302,12 +296,10 @@ static int check_options(const struct schedule_options *o)
 /* "alltoall, allgather, ..." */
 static const char *operations(char *out, size_t size)
 {
-	size_t n = 0;
-
-	for (int op = CN_OP_ALLTOALL; op < CN_OP_KINDS && n < size; op++) {
+	out[0] = '\0';
+	for (int op = CN_OP_ALLTOALL; op < CN_OP_KINDS; op++) {
 		if (!cn_op_is_vector((enum cn_op_kind)op)) {
-			n += (size_t)snprintf(out + n, size - n, "%s%s", n == 0 ? "" : ", ",
-					      cn_op_name((enum cn_op_kind)op));
+			tool_list(out, size, cn_op_name((enum cn_op_kind)op));
 		}
 	}
 	return out;

@@ -156,16 +156,13 @@ static int take_kind(const char *text, enum cn_sim_kind *out, struct cn_err *err
 	static const char *const names[] = { [CN_SIM_OUTPUT] = "output",
 					     [CN_SIM_INPUT] = "input",
 					     [CN_SIM_SHARED] = "shared",
-					     [CN_SIM_DYNAMIC] = "dynamic" };
+					     [CN_SIM_DYNAMIC] = "dynamic",
+					     NULL };
+	uint32_t i;
+	int rc = tool_parse_name(text, names, &i, err);
 
-	for (enum cn_sim_kind k = CN_SIM_OUTPUT; k <= CN_SIM_DYNAMIC; k++) {
-		if (strcmp(text, names[k]) == 0) {
-			*out = k;
-			return COLLNET_OK;
-		}
-	}
-	return cn_fail(err, COLLNET_EINVAL,
-		       "'%.40s' is not a kind of switch: output, input, shared, dynamic", text);
+	*out = rc == COLLNET_OK ? (enum cn_sim_kind)i : *out;
+	return rc;
 }
 
 /* "input", "shared:820" */

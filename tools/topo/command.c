@@ -154,30 +154,19 @@ static int take_degree(const char *text, double *out, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-/* One of names[], which ends with NULL. */
-static int take_name(const char *text, const char *const *names, const char **out,
-		     struct cn_err *err)
-{
-	char known[80] = "";
-	size_t used = 0;
-
-	for (size_t i = 0; names[i] != NULL && used < sizeof(known); i++) {
-		if (strcmp(text, names[i]) == 0) {
-			*out = text;
-			return COLLNET_OK;
-		}
-		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
-					 i == 0 ? "" : ", ", names[i]);
-	}
-	return cn_fail(err, COLLNET_EINVAL, "'%.40s' is unknown; there are %s", text, known);
-}
-
 static int take_kind(struct topo_options *o, const char *text, struct cn_err *err)
 {
-	static const char *const kinds[] = { "bfs", "dfs", "random", "shortest", NULL };
-	int rc = take_name(text, kinds, &o->kind_name, err);
+	static const char *const kinds[] = { [CN_TREE_BFS] = "bfs",
+					     [CN_TREE_DFS] = "dfs",
+					     [CN_TREE_RANDOM] = "random",
+					     [CN_TREE_SHORTEST] = "shortest",
+					     NULL };
+	uint32_t i = CN_TREE_BFS;
+	int rc = tool_parse_name(text, kinds, &i, err);
 
-	return rc == COLLNET_OK && !cn_tree_kind_find(text, &o->kind) ? COLLNET_EINVAL : rc;
+	o->kind = (enum cn_tree_kind)i;
+	o->kind_name = kinds[i];
+	return rc;
 }
 
 static int take_hosts(struct topo_options *o, const char *text, struct cn_err *err)
@@ -194,6 +183,7 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 	static const char *const rings[] = { "lr1", "lr2", "lr3", "file-order", NULL };
 	static const char *const formats[] = { "dot", "svg", NULL };
 	struct topo_options *o = into;
+	uint32_t i;
 
 	if (opt < SHAPE_OPT_OWN) {
 		return shape_take(&o->shape, opt, arg, err);
@@ -215,9 +205,11 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 		o->root = arg;
 		return COLLNET_OK;
 	case OPT_RING:
-		return take_name(arg, rings, &o->ring, err);
+		o->ring = arg;
+		return tool_parse_name(arg, rings, &i, err);
 	case OPT_FORMAT:
-		return take_name(arg, formats, &o->format, err);
+		o->format = arg;
+		return tool_parse_name(arg, formats, &i, err);
 	case OPT_PHASE:
 		o->phase_given = true;
 		return tool_parse_number(arg, 0, UINT32_MAX - 1, &o->phase, err);
@@ -310,14 +302,16 @@ static int run_part(const struct part *p, int argc, char **argv)
 	return rc != TOOL_OK ? rc : p->run(&o);
 }
 
-#define SUBCOMMANDS "show, check, draw, random, tree and window"
-
 int collnet_cmd_topo(int argc, char **argv)
 {
+	char known[80] = "";
 	size_t i;
 
+	for (i = 0; i < NPARTS; i++) {
+		tool_list(known, sizeof(known), parts[i].name);
+	}
 	if (argc < 2) {
-		return tool_usage("no subcommand given; there are " SUBCOMMANDS);
+		return tool_usage("no subcommand given; there are %s", known);
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		print_help();
@@ -328,5 +322,5 @@ int collnet_cmd_topo(int argc, char **argv)
 			return run_part(&parts[i], argc - 1, argv + 1);
 		}
 	}
-	return tool_usage("unknown subcommand '%.40s'; there are " SUBCOMMANDS, argv[1]);
+	return tool_usage("unknown subcommand '%.40s'; there are %s", argv[1], known);
 }

@@ -113,13 +113,12 @@ static const struct cn_algorithm *find_algorithm(const char *name)
 static int no_algorithm(const char *name, struct cn_err *err)
 {
 	char known[CN_ERR_TEXT] = "";
-	size_t n, len = 0;
+	size_t n;
 	const struct cn_algorithm *a = cn_algorithms(&n);
 
-	for (size_t i = 0; i < n && len < sizeof(known); i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (find_algorithm(a[i].name) == &a[i]) {
-			len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s",
-						i > 0 ? ", " : "", a[i].name);
+			tool_list(known, sizeof(known), a[i].name);
 		}
 	}
 	return cn_fail(err, COLLNET_EINVAL, "unknown algorithm '%.40s'; there are %s", name, known);

@@ -23,7 +23,7 @@ static const struct subcommand {
 	{ "topo", collnet_cmd_topo, "show, check, draw and generate topologies" },
 };
 
-#define NAMES "bench, compare, lab, schedule, sim, status, topo"
+#define NSUBCOMMANDS (sizeof(subcommands) / sizeof(subcommands[0]))
 
 static void help(void)
 {
@@ -34,12 +34,11 @@ static void help(void)
 	     "Collective communication on plain Ethernet.\n"
 	     "\n"
 	     "subcommands:");
-	for (i = 0; i < sizeof(subcommands) / sizeof(subcommands[0]); i++) {
+	for (i = 0; i < NSUBCOMMANDS; i++) {
 		printf("  %-8s %s\n", subcommands[i].name, subcommands[i].description);
 	}
 	puts("\n"
-	     "Each subcommand has its own --help, and a manual page: collnet-bench(1), collnet-compare(1),\n"
-	     "collnet-lab(1), collnet-schedule(1), collnet-sim(1), collnet-status(1), collnet-topo(1).\n"
+	     "Each subcommand has its own --help, and a manual page, collnet-SUBCOMMAND(1).\n"
 	     "\n"
 	     "  --help     print this text\n"
 	     "  --version  print the version");
@@ -59,10 +58,14 @@ static int written(int status)
 
 static int run(int argc, char **argv)
 {
+	char known[160] = "";
 	size_t i;
 
+	for (i = 0; i < NSUBCOMMANDS; i++) {
+		tool_list(known, sizeof(known), subcommands[i].name);
+	}
 	if (argc < 2) {
-		return tool_usage("no subcommand given; there are " NAMES);
+		return tool_usage("no subcommand given; there are %s", known);
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
 	    strcmp(argv[1], "help") == 0) {
@@ -73,13 +76,13 @@ static int run(int argc, char **argv)
 		printf("collnet %s\n", collnet_version());
 		return TOOL_OK;
 	}
-	for (i = 0; i < sizeof(subcommands) / sizeof(subcommands[0]); i++) {
+	for (i = 0; i < NSUBCOMMANDS; i++) {
 		if (strcmp(argv[1], subcommands[i].name) == 0) {
 			tool_set_subcommand(subcommands[i].name);
 			return subcommands[i].run(argc - 1, argv + 1);
 		}
 	}
-	return tool_usage("unknown subcommand '%.40s'; there are " NAMES, argv[1]);
+	return tool_usage("unknown subcommand '%.40s'; there are %s", argv[1], known);
 }
 
 int main(int argc, char **argv)

@@ -22,7 +22,17 @@ page_options() {
 	grep -oE -- '(Fl|,) -[a-z][a-z-]*' "$1" | sed 's/.* /-/' | grep -vx -- --help | sort -u
 }
 
-for command in bench compare lab schedule sim status topo; do
+commands=$("$BUILD/tools/collnet" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')
+[ "$(echo "$commands" | grep -cx 'bench\|status')" = 2 ] || {
+	echo "collnet --help lists no subcommands: $commands"
+	status=1
+}
+for command in $commands; do
+	[ -f "man/collnet-$command.1" ] || {
+		echo "collnet-$command(1) does not exist"
+		status=1
+		continue
+	}
 	parts=
 	[ $command = topo ] && parts="show check draw random tree window"
 	[ $command = bench ] && parts=plan

@@ -296,6 +296,8 @@ static void compare_can_plot__where_the_file_can_be_written(void **state)
 	assert_int_equal(pread(fd, text, sizeof(text), 0), 6);
 	close(fd);
 	unlink(path);
+	assert_true(compare_can_plot(path, &err));
+	assert_int_not_equal(access(path, F_OK), 0); /* nothing stays of a comparison that fails */
 	assert_false(compare_can_plot("/nonexistent/ratios.gp", &err));
 	assert_string_equal(err.text, "/nonexistent/ratios.gp: No such file or directory");
 }

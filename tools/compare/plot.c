@@ -23,6 +23,7 @@ static bool is_svg(const char *path)
 bool compare_can_plot(const char *path, struct cn_err *err)
 {
 	char gnuplot[COMPARE_PATH];
+	bool created;
 	FILE *f;
 
 	if (is_svg(path) && !lab_find_tool("gnuplot", gnuplot, sizeof(gnuplot))) {
@@ -31,12 +32,17 @@ bool compare_can_plot(const char *path, struct cn_err *err)
 			"write a script, to a file that does not end in .svg");
 		return false;
 	}
-	f = fopen(path, "ae");
+	f = fopen(path, "axe");
+	created = f != NULL;
+	f = created ? f : fopen(path, "ae");
 	if (f == NULL) {
 		cn_fail(err, COLLNET_ESYSTEM, "%s: %s", path, strerror(errno));
 		return false;
 	}
 	fclose(f);
+	if (created) {
+		unlink(path);
+	}
 	return true;
 }
 

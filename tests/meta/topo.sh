@@ -290,6 +290,9 @@ random x --hosts 4
 random --hosts 0
 random --hosts 4 --degree x
 random --hosts 4 --switches 0
+random --hosts 200000
+random --hosts 4 --switches 200000
+random --hosts 10000 --switches 100000 --degree 100
 random --hosts 4 --shape 2
 tree --shape 4 --kind widest
 draw --shape 4 --ring lr4

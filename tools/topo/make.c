@@ -56,8 +56,8 @@ int topo_random(const struct topo_options *o)
 	if (!o->switches_given) {
 		r.switches = (r.hosts + 4) / 5;
 	}
-	if (cn_topo_random(&r, &t, &err) != COLLNET_OK) {
-		return failed(&err);
+	if (cn_topo_random(&r, &t, &err) != COLLNET_OK) { /* there is no network that is wrong */
+		return err.code == COLLNET_EINVAL ? tool_usage("%s", err.text) : failed(&err);
 	}
 	if (!o->json) {
 		printf("# a random cluster: collnet topo random --hosts %" PRIu32

@@ -42,37 +42,6 @@ static int read_topology(struct run *r)
 	return cn_topo_shape(r->o->shape, 1000000000, 0, 0, 0, &r->topo, &r->err);
 }
 
-/* The vertices of --hosts, or all hosts. */
-static int take_hosts(struct run *r, uint32_t *hosts, uint32_t *n)
-{
-	const char **names;
-	size_t count = 0;
-	int rc;
-
-	if (r->o->hosts == NULL) {
-		memcpy(hosts, r->topo->hosts, r->topo->nhosts * sizeof(*hosts));
-		*n = r->topo->nhosts;
-		return COLLNET_OK;
-	}
-	names = calloc((size_t)r->topo->nhosts + 1, sizeof(*names));
-	if (names == NULL) {
-		return cn_fail(&r->err, COLLNET_ENOMEM, "no memory for the names of hosts");
-	}
-	rc = tool_split(r->o->hosts, names, r->topo->nhosts, &count, &r->err);
-	for (size_t i = 0; rc == COLLNET_OK && i < count; i++) {
-		hosts[i] = cn_topo_find(r->topo, names[i]);
-		if (hosts[i] == CN_TOPO_NONE || r->topo->vertices[hosts[i]].is_switch) {
-			rc = cn_fail(&r->err, COLLNET_EINVAL,
-				     "--hosts: the network has no host "
-				     "'%.63s'",
-				     names[i]);
-		}
-	}
-	free(names);
-	*n = (uint32_t)count;
-	return rc;
-}
-
 /* "h3", or "3". */
 static int take_node(struct run *r, const char *option, const char *text, uint32_t *node)
 {
@@ -123,7 +92,7 @@ static int make_subject(struct run *r)
 	if (hosts == NULL) {
 		return cn_fail(&r->err, COLLNET_ENOMEM, "no memory for a team");
 	}
-	rc = take_hosts(r, hosts, &n);
+	rc = topo_hosts(r->topo, schedule_source(r->o), r->o->hosts, hosts, &n, &r->err);
 	rc = rc == COLLNET_OK ? subject_init(&r->s, r->topo, hosts, n, &r->err) : rc;
 	free(hosts);
 	if (rc != COLLNET_OK) {

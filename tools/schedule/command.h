@@ -58,7 +58,7 @@ struct schedule_options {
 	const char *algorithm; /* NULL: auto */
 	const char *topology, *shape;
 	const char *schedule;	 /* a file */
-	char *hosts;		 /* NULL: all */
+	const char *hosts;	 /* NULL: all */
 	const char *root, *rank; /* as given: a name or a number */
 	enum cn_encapsulation encapsulation;
 	uint64_t size, segment;

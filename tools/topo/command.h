@@ -45,6 +45,10 @@ int topo_window(const struct topo_options *o);
 int topo_open(const struct topo_options *o, struct cn_topo **out, struct cn_err *err);
 /* What it is called in messages and titles. */
 const char *topo_source(const struct topo_options *o);
+/* The vertices of --hosts, "a,b,c", or of all hosts (NULL), into hosts[t->nhosts]; `source`: the
+ * topology's name. */
+int topo_hosts(const struct cn_topo *t, const char *source, const char *list, uint32_t *hosts,
+	       uint32_t *n, struct cn_err *err);
 
 /* What a topology is, counted. Links are those of the spanning tree, but for `unused`. */
 struct topo_facts {

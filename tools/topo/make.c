@@ -352,49 +352,6 @@ static int window_json(const struct topo_options *o, const struct cn_tree *t, co
 	return finish(json_end(&j));
 }
 
-/* The vertices of --hosts, or of all hosts. The caller frees *out. */
-static int choose_hosts(const struct topo_options *o, const struct cn_topo *t, uint32_t **out,
-			uint32_t *n, struct cn_err *err)
-{
-	char *text = NULL;
-	const char **names = NULL;
-	size_t count = 0;
-	int rc = COLLNET_OK;
-
-	*n = 0;
-	*out = calloc(t->nhosts, sizeof(**out));
-	if (o->hosts != NULL) {
-		text = strdup(o->hosts);
-		names = calloc(t->nhosts, sizeof(*names));
-	}
-	if (*out == NULL || (o->hosts != NULL && (text == NULL || names == NULL))) {
-		rc = cn_fail(err, COLLNET_ENOMEM, "no memory for a list of hosts");
-	} else if (o->hosts == NULL) {
-		memcpy(*out, t->hosts, t->nhosts * sizeof(**out));
-		*n = t->nhosts;
-	} else {
-		struct cn_err why = { 0 };
-
-		rc = tool_split(text, names, t->nhosts, &count, &why);
-		if (rc != COLLNET_OK) {
-			cn_fail(err, rc, "--hosts: %s", why.text);
-		}
-	}
-	for (size_t i = 0; rc == COLLNET_OK && i < count; i++) {
-		uint32_t v = cn_topo_find(t, names[i]);
-
-		if (v == NONE || t->vertices[v].is_switch) {
-			rc = cn_fail(err, COLLNET_ETOPO, "--hosts: %s has no host '%.63s'",
-				     topo_source(o), names[i]);
-		} else {
-			(*out)[(*n)++] = v;
-		}
-	}
-	free(text);
-	free(names);
-	return rc;
-}
-
 int topo_window(const struct topo_options *o)
 {
 	struct cn_topo *t = NULL;
@@ -405,7 +362,11 @@ int topo_window(const struct topo_options *o)
 	struct windows w = { .bottleneck = NONE };
 	int rc = topo_open(o, &t, &err);
 
-	rc = rc != COLLNET_OK ? rc : choose_hosts(o, t, &hosts, &n, &err);
+	if (rc == COLLNET_OK) {
+		hosts = calloc(t->nhosts, sizeof(*hosts));
+		rc = hosts != NULL ? topo_hosts(t, topo_source(o), o->hosts, hosts, &n, &err)
+				   : cn_fail(&err, COLLNET_ENOMEM, "no memory for a list of hosts");
+	}
 	rc = rc != COLLNET_OK ? rc : cn_tree_make(t, hosts, n, NONE, &tree, &err);
 	if (rc == COLLNET_OK) {
 		ports = classify(tree, hosts, &classes);

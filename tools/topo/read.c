@@ -44,6 +44,36 @@ int topo_open(const struct topo_options *o, struct cn_topo **out, struct cn_err 
 	return rc;
 }
 
+int topo_hosts(const struct cn_topo *t, const char *source, const char *list, uint32_t *hosts,
+	       uint32_t *n, struct cn_err *err)
+{
+	const char **names = calloc(t->nhosts, sizeof(*names));
+	char *text = list != NULL ? strdup(list) : NULL;
+	struct cn_err why = { 0 };
+	size_t count = 0;
+	int rc = COLLNET_OK;
+
+	*n = t->nhosts;
+	memcpy(hosts, t->hosts, t->nhosts * sizeof(*hosts));
+	if (names == NULL || (list != NULL && text == NULL)) {
+		rc = cn_fail(err, COLLNET_ENOMEM, "no memory for a list of hosts");
+	} else if (list != NULL && tool_split(text, names, t->nhosts, &count, &why) != COLLNET_OK) {
+		rc = cn_fail(err, why.code, "--hosts: %s", why.text);
+	} else if (list != NULL) {
+		*n = (uint32_t)count;
+	}
+	for (size_t i = 0; rc == COLLNET_OK && i < count; i++) {
+		hosts[i] = cn_topo_find(t, names[i]);
+		if (hosts[i] == CN_TOPO_NONE || t->vertices[hosts[i]].is_switch) {
+			rc = cn_fail(err, COLLNET_ETOPO, "--hosts: %s has no host '%.63s'", source,
+				     names[i]);
+		}
+	}
+	free(names);
+	free(text);
+	return rc;
+}
+
 const char *topo_link_name(const struct cn_topo *t, uint32_t link, char text[TOPO_LINK_TEXT])
 {
 	const struct cn_topo_link *l = &t->links[link];

@@ -94,9 +94,6 @@ void lab_own_directory(char *dir, size_t size);
 
 /* plan.c: what is to be made. Fills in the options that were not specified. */
 int lab_plan(struct lab *lab, struct lab_options *o, struct cn_err *err);
-/* The channels of a link are one emulated cable: all their rate, and the frames that all hold. */
-uint64_t lab_link_rate(const struct cn_topo_link *l);
-uint32_t lab_link_buffer(const struct cn_topo_link *l);
 
 /* net.c: the private file systems, the namespaces and the wires. COLLNET_EPERM: refused. */
 int lab_private_files(struct lab *lab, struct cn_err *err);

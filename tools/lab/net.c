@@ -407,12 +407,15 @@ static int limit_ports(struct lab *lab, struct cn_err *err)
 
 	for (i = 0; rc == COLLNET_OK && i < t->nlinks; i++) {
 		for (end = 0; end < 2; end++) {
-			v = end == 0 ? t->links[i].a : t->links[i].b;
-			if (t->vertices[v].is_switch && t->links[i].rate != 0) {
+			const struct cn_topo_link *l = &t->links[i];
+
+			v = end == 0 ? l->a : l->b;
+			if (t->vertices[v].is_switch && l->rate != 0) {
 				lab_port_name(lab, v, i, port, sizeof(port));
-				rate_commands(lab, port, lab_link_rate(&t->links[i]),
-					      t->links[i].buffer != 0
-						      ? lab_link_buffer(&t->links[i])
+				/* all channels are one emulated cable */
+				rate_commands(lab, port, l->rate * l->channels,
+					      l->buffer != 0
+						      ? cn_topo_port_frames(l->buffer, l->channels)
 						      : LAB_NIC_QUEUE,
 					      b.f);
 			}
@@ -479,8 +482,9 @@ static int make_host(struct lab *lab, uint32_t i, struct cn_err *err)
 {
 	static char *const argv[] = { "tc", "-batch", "-", NULL };
 	const struct lab_host *h = &lab->hosts[i];
-	uint64_t rate = lab_link_rate(&lab->topo
-					       ->links[lab->topo->vertices[h->vertex].parent_link]);
+	const struct cn_topo_link *l = &lab->topo
+						->links[lab->topo->vertices[h->vertex].parent_link];
+	const uint64_t rate = l->rate * l->channels;
 	struct lab_batch b;
 	int rc = COLLNET_OK, s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 

@@ -57,16 +57,6 @@ static int read_topology(struct lab *lab, struct lab_options *o, struct cn_err *
 			     err);
 }
 
-uint64_t lab_link_rate(const struct cn_topo_link *l)
-{
-	return l->rate > UINT64_MAX / l->channels ? UINT64_MAX : l->rate * l->channels;
-}
-
-uint32_t lab_link_buffer(const struct cn_topo_link *l)
-{
-	return l->buffer > UINT32_MAX / l->channels ? UINT32_MAX : l->buffer * l->channels;
-}
-
 static bool mac_is_taken(const struct lab *lab, const uint8_t *mac)
 {
 	uint32_t i;

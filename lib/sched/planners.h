@@ -11,9 +11,6 @@
 
 #include "sched/sched.h"
 
-typedef int cn_planner(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
-		       struct cn_sched *out, struct cn_err *err);
-
 cn_planner cn_plan_alltoall_shuffle;
 cn_planner cn_plan_alltoall_pairwise;
 cn_planner cn_plan_alltoall_linear;

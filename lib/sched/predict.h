@@ -50,9 +50,7 @@ struct cn_ways cn_ways(const struct cn_network *n, const uint32_t *nodes, uint32
 /* Of an allreduce by doubling, a reduce by binomial, a scan by doubling. */
 double cn_rounds_seconds(const struct cn_network *n);
 
-/* Sets seconds and why; out->algorithm and seconds = -1 are set before. */
-typedef void cn_predictor(const struct cn_network *n, struct cn_prediction *out);
-
+/* Each sets seconds and why; out->algorithm and seconds = -1 are set before. */
 cn_predictor cn_predict_shuffle;
 cn_predictor cn_predict_pairwise;
 cn_predictor cn_predict_linear;

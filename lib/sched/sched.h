@@ -340,10 +340,15 @@ enum cn_window_rule {
 struct cn_network;
 struct cn_prediction;
 
+/* Generators (planners.h), and predictions of what they take (predict.h). */
+typedef int cn_planner(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+		       struct cn_sched *out, struct cn_err *err);
+typedef void cn_predictor(const struct cn_network *n, struct cn_prediction *out);
+
 /* A row of the registry: an algorithm of `op` and its vector variant. Ids are explicit, unique in
  * an operation, and never change: they go on the wire. */
 struct cn_algorithm {
-	uint8_t id; /* 1 .. 31 */
+	uint8_t id; /* 1 .. CN_ALGORITHMS_MAX */
 	enum cn_op_kind op;
 	const char *name;
 	const char *description;
@@ -353,10 +358,10 @@ struct cn_algorithm {
 	unsigned guarantees;		 /* enum cn_guarantee */
 	bool permuted; /* it goes by a permutation and by the order of the nodes */
 	enum cn_permutation permutation; /* permuted: what AUTO means; AUTO: cn_perm_resolve() */
-	int (*plan)(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
-		    struct cn_sched *out, struct cn_err *err);
-	void (*predict)(const struct cn_network *n, struct cn_prediction *out); /* predict.h */
+	cn_planner *plan;
+	cn_predictor *predict;
 };
+#define CN_ALGORITHMS_MAX 31 /* of an operation */
 
 const struct cn_algorithm *cn_algorithms(size_t *count);
 /* By name (NULL: the default of the operation); NULL: unknown. */

@@ -8,7 +8,6 @@
 
 #include "sched/predict.h"
 
-#define CANDIDATES 16
 static const double worth = 0.999; /* of the time of an earlier row */
 static const uint32_t mtu = 1500;  /* of the frames of the cost model */
 
@@ -301,7 +300,7 @@ static double combine_time(const struct cn_cost *c, const struct cn_plan *p)
 }
 
 static size_t predict(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
-		      struct cn_prediction *out, size_t max, bool *no_memory)
+		      struct cn_prediction *out, bool *no_memory)
 {
 	struct cn_network n;
 	size_t rows, count = 0;
@@ -309,7 +308,7 @@ static size_t predict(const struct cn_layout *l, const struct cn_plan *p, const 
 	const uint32_t at_once = cn_sent_at_once(l);
 
 	look(l, p, c, no_memory, &n);
-	for (size_t i = 0; i < rows && count < max; i++) {
+	for (size_t i = 0; i < rows; i++) {
 		struct cn_prediction *x = &out[count];
 
 		if (a[i].op != cn_op_base(p->op)) {
@@ -334,11 +333,11 @@ static size_t predict(const struct cn_layout *l, const struct cn_plan *p, const 
 }
 
 size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
-		  struct cn_prediction *out, size_t max)
+		  struct cn_prediction out[CN_ALGORITHMS_MAX])
 {
 	bool no_memory = false;
 
-	return predict(l, p, c, out, max, &no_memory);
+	return predict(l, p, c, out, &no_memory);
 }
 
 bool cn_select_predicts(enum cn_op_kind op)
@@ -349,14 +348,14 @@ bool cn_select_predicts(enum cn_op_kind op)
 const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_plan *p)
 {
 	const struct cn_cost cost = cn_cost_of(l);
-	struct cn_prediction all[CANDIDATES];
-	size_t n, best = CANDIDATES;
+	struct cn_prediction all[CN_ALGORITHMS_MAX], *best = NULL;
+	size_t n;
 	bool no_memory = false;
 
 	if (!cn_select_predicts(p->op)) {
 		return cn_algorithm_find(p->op, NULL);
 	}
-	n = predict(l, p, &cost, all, CANDIDATES, &no_memory);
+	n = predict(l, p, &cost, all, &no_memory);
 	if (no_memory) {
 		return NULL; /* other nodes, which had it, could select another one */
 	}
@@ -364,11 +363,11 @@ const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_
 		if (all[i].seconds < 0 || all[i].algorithm->baseline) {
 			continue;
 		}
-		if (best == CANDIDATES || all[i].seconds < worth * all[best].seconds) {
-			best = i;
+		if (best == NULL || all[i].seconds < worth * best->seconds) {
+			best = &all[i];
 		}
 	}
-	return best < CANDIDATES ? all[best].algorithm : cn_algorithm_find(p->op, NULL);
+	return best != NULL ? best->algorithm : cn_algorithm_find(p->op, NULL);
 }
 
 int cn_select_failed(enum cn_op_kind op, struct cn_err *err)

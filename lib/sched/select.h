@@ -21,12 +21,12 @@ struct cn_prediction {
 };
 
 /*
- * Predictions of all rows of plan->op, in the order of the registry; returns how many were
- * written, at most `max`. plan->algorithm is not looked at. Time proportional to what the
- * generators need to lay out their trees and rings once, not to their schedules.
+ * Predictions of all rows of plan->op, in the order of the registry; returns how many there are.
+ * plan->algorithm is not looked at. Time proportional to what the generators need to lay out their
+ * trees and rings once, not to their schedules.
  */
 size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
-		  struct cn_prediction *out, size_t max);
+		  struct cn_prediction out[CN_ALGORITHMS_MAX]);
 /*
  * Frames that a node sends, where no link has two messages at a time, before the first is
  * acknowledged, after which the window has room for what is in cables; 0: all of them, or the rates

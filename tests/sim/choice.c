@@ -189,8 +189,8 @@ static void judge(const struct options *o, const struct network *n, enum cn_op_k
 {
 	const struct cn_plan p = { .op = op, .bytes = bytes };
 	const struct cn_algorithm *chosen = cn_select(&n->layout, &p), *fastest = NULL;
-	struct cn_prediction all[16];
-	size_t count = cn_predict(&n->layout, &p, &cn_cost_default, all, 16);
+	struct cn_prediction all[CN_ALGORITHMS_MAX];
+	size_t count = cn_predict(&n->layout, &p, &cn_cost_default, all);
 	double best = 0, took = 0, ratio;
 	char times[512] = "";
 

@@ -66,8 +66,8 @@ static struct cn_plan plan(enum cn_op_kind op, uint64_t bytes)
 static double best(const struct net *n, enum cn_op_kind op, uint64_t bytes, const char **name)
 {
 	struct cn_plan p = plan(op, bytes);
-	struct cn_prediction all[16];
-	size_t count = cn_predict(&n->layout, &p, &cn_cost_default, all, 16);
+	struct cn_prediction all[CN_ALGORITHMS_MAX];
+	size_t count = cn_predict(&n->layout, &p, &cn_cost_default, all);
 	const struct cn_algorithm *chosen = cn_select(&n->layout, &p);
 
 	assert_non_null(chosen);
@@ -94,8 +94,8 @@ static void predict__all_rows_speak(void **state)
 		net_init(&n, shapes[s], 100 * MBIT, 1000 * MBIT, 43);
 		for (int op = CN_OP_ALLTOALL; op < CN_OP_KINDS; op++) {
 			struct cn_plan p = plan((enum cn_op_kind)op, 10000);
-			struct cn_prediction all[16];
-			size_t count = cn_predict(&n.layout, &p, &cn_cost_default, all, 16);
+			struct cn_prediction all[CN_ALGORITHMS_MAX];
+			size_t count = cn_predict(&n.layout, &p, &cn_cost_default, all);
 			const char *name;
 			double time = best(&n, p.op, p.bytes, &name);
 
@@ -118,8 +118,8 @@ static void predict__all_rows_speak(void **state)
 static double predicted(const struct net *n, enum cn_op_kind op, const char *name, uint64_t bytes)
 {
 	const struct cn_plan p = plan(op, bytes);
-	struct cn_prediction all[16];
-	size_t count = cn_predict(&n->layout, &p, &cn_cost_default, all, 16);
+	struct cn_prediction all[CN_ALGORITHMS_MAX];
+	size_t count = cn_predict(&n->layout, &p, &cn_cost_default, all);
 
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(all[i].algorithm->name, name) == 0) {
@@ -395,14 +395,14 @@ static void predict__rounds_overlap(void **state)
 		uint64_t bytes;
 		double ms;
 	} expected[] = { { 1024, 3.475 }, { 2048, 3.909 }, { 8192, 14.16 } };
-	struct cn_prediction all[16];
+	struct cn_prediction all[CN_ALGORITHMS_MAX];
 	struct net n;
 
 	(void)state;
 	net_init(&n, "16", 20 * MBIT, 0, 43);
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
 		struct cn_plan p = plan(CN_OP_ALLREDUCE, expected[i].bytes);
-		size_t rows = cn_predict(&n.layout, &p, &cn_cost_default, all, 16), k = 0;
+		size_t rows = cn_predict(&n.layout, &p, &cn_cost_default, all), k = 0;
 
 		while (k < rows && strcmp(all[k].algorithm->name, "doubling") != 0) {
 			k++;
@@ -504,7 +504,7 @@ static void predict__as_simulated(void **state)
 		{ "4x4", 25000, 75000, CN_OP_BCAST, 16384, "smp", 130 },
 		{ "8x4", 25000, 75000, CN_OP_BCAST, 16384, "smp", 143 },
 	};
-	struct cn_prediction all[16];
+	struct cn_prediction all[CN_ALGORITHMS_MAX];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
@@ -514,7 +514,7 @@ static void predict__as_simulated(void **state)
 		size_t rows, k = 0;
 		double us;
 
-		rows = cn_predict(&n.layout, &p, &cn_cost_default, all, 16);
+		rows = cn_predict(&n.layout, &p, &cn_cost_default, all);
 		while (k < rows && strcmp(all[k].algorithm->name, c->algorithm) != 0) {
 			k++;
 		}

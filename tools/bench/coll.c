@@ -44,7 +44,7 @@ struct coll {
 	uint32_t iterations;
 	uint8_t *send, *recv; /* [batch] buffers each */
 	uint32_t batch;	      /* iterations that have buffers of their own */
-	struct contest contests[MEASURE_ALGORITHMS_MAX];
+	struct contest contests[CN_ALGORITHMS_MAX];
 	size_t ncontests;
 	bool checked;			/* --verify, and there is something to check */
 	size_t *sends, *recvs, *displs; /* alltoallv: [ranks] each */
@@ -444,7 +444,7 @@ static bool draw_sizes(struct coll *k)
 static int prepare(struct coll *k)
 {
 	const struct measure_options *o = &k->b->o->m;
-	const struct cn_algorithm *rows[MEASURE_ALGORITHMS_MAX];
+	const struct cn_algorithm *rows[CN_ALGORITHMS_MAX];
 	uint64_t n;
 	size_t i;
 	int rc;
@@ -497,7 +497,7 @@ static void cleanup(struct coll *k)
 	size_t i;
 
 	free(k->sends);
-	for (i = 0; i < MEASURE_ALGORITHMS_MAX; i++) {
+	for (i = 0; i < CN_ALGORITHMS_MAX; i++) {
 		free(k->contests[i].ns);
 		free(k->contests[i].slowest);
 	}

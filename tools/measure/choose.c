@@ -122,12 +122,12 @@ static int lay_out(const struct measure *m, struct team *t)
 }
 
 int measure_choose(struct measure *m, uint64_t bytes,
-		   const struct cn_algorithm *rows[MEASURE_ALGORITHMS_MAX], size_t *count)
+		   const struct cn_algorithm *rows[CN_ALGORITHMS_MAX], size_t *count)
 {
 	const struct cn_plan p = { .op = measure_op_kind(m->o->op), .bytes = bytes };
 	struct cn_cost cost;
 	const char *text = getenv("COLLNET_ALGORITHM");
-	struct cn_prediction all[MEASURE_ALGORITHMS_MAX];
+	struct cn_prediction all[CN_ALGORITHMS_MAX];
 	struct cn_choice named;
 	struct cn_err err;
 	struct team t;
@@ -152,7 +152,7 @@ int measure_choose(struct measure *m, uint64_t bytes,
 	rc = lay_out(m, &t);
 	if (rc == TOOL_OK && m->o->all) {
 		cost = cn_cost_of(&t.layout);
-		n = cn_predict(&t.layout, &p, &cost, all, MEASURE_ALGORITHMS_MAX);
+		n = cn_predict(&t.layout, &p, &cost, all);
 		for (size_t i = 0; i < n; i++) {
 			if (all[i].seconds >= 0) {
 				rows[(*count)++] = all[i].algorithm;
@@ -181,7 +181,7 @@ int measure_predict(struct measure *m, uint64_t bytes, const struct cn_algorithm
 				   .bytes = bytes,
 				   .contention_aware = m->modifiers.contention_aware };
 	struct cn_cost cost;
-	struct cn_prediction all[MEASURE_ALGORITHMS_MAX];
+	struct cn_prediction all[CN_ALGORITHMS_MAX];
 	struct team t;
 	size_t n;
 	int rc = lay_out(m, &t);
@@ -189,7 +189,7 @@ int measure_predict(struct measure *m, uint64_t bytes, const struct cn_algorithm
 	*us = NAN;
 	if (rc == TOOL_OK) {
 		cost = cn_cost_of(&t.layout);
-		n = cn_predict(&t.layout, &p, &cost, all, MEASURE_ALGORITHMS_MAX);
+		n = cn_predict(&t.layout, &p, &cost, all);
 		for (size_t i = 0; i < n; i++) {
 			if (all[i].algorithm == row && all[i].seconds >= 0) {
 				*us = all[i].seconds * 1e6;

@@ -14,7 +14,6 @@
 #include "tools/tool.h"
 
 #define MEASURE_SIZES_MAX      64
-#define MEASURE_ALGORITHMS_MAX 8
 #define MEASURE_ITERATIONS_MAX 1000000u
 #define MEASURE_DEFAULT	       UINT32_MAX /* iterations, warmup: not specified */
 
@@ -22,7 +21,7 @@ struct measure_options {
 	enum measure_op op;
 	uint64_t sizes[MEASURE_SIZES_MAX];
 	size_t nsizes;
-	const struct cn_algorithm *algorithms[MEASURE_ALGORITHMS_MAX];
+	const struct cn_algorithm *algorithms[CN_ALGORITHMS_MAX];
 	size_t nalgorithms; /* 0: the fastest for each size, by prediction */
 	bool all;	    /* ... or all that can run here */
 	enum cn_permutation permutation;
@@ -125,7 +124,7 @@ int measure_options_blame(struct cn_err *err, const char *option);
 
 /* The algorithms to measure at this size; COLLNET_ALGORITHM may name it. */
 int measure_choose(struct measure *m, uint64_t bytes,
-		   const struct cn_algorithm *rows[MEASURE_ALGORITHMS_MAX], size_t *count);
+		   const struct cn_algorithm *rows[CN_ALGORITHMS_MAX], size_t *count);
 /* The time that the library's choice goes by, in microseconds; NAN: the row cannot run here. */
 int measure_predict(struct measure *m, uint64_t bytes, const struct cn_algorithm *row, double *us);
 /* The row with the modifiers that it takes. */

@@ -99,7 +99,7 @@ int measure_options_take(struct measure_options *o, int opt, char *arg, struct c
 static int take_algorithms(struct measure_options *o, char *text, struct cn_err *err)
 {
 	enum cn_op_kind kind = operations[o->op].kind;
-	const char *names[MEASURE_ALGORITHMS_MAX];
+	const char *names[CN_ALGORITHMS_MAX];
 	char known[256];
 	size_t n, i;
 	int rc;
@@ -113,7 +113,7 @@ static int take_algorithms(struct measure_options *o, char *text, struct cn_err 
 		o->all = text != NULL;
 		return COLLNET_OK;
 	}
-	rc = tool_split(text, names, MEASURE_ALGORITHMS_MAX, &n, err);
+	rc = tool_split(text, names, CN_ALGORITHMS_MAX, &n, err);
 	for (i = 0; rc == COLLNET_OK && i < n; i++) {
 		o->algorithms[i] = cn_algorithm_find(kind, names[i]);
 		if (o->algorithms[i] == NULL && strchr(names[i], ':') != NULL) {

@@ -12,8 +12,7 @@
 #include "sched/select.h"
 #include "tools/schedule/command.h"
 
-#define PREDICTIONS_MAX 32
-#define LINK_TEXT	160
+#define LINK_TEXT 160
 
 static const char *link_name(const struct subject *s, uint32_t dlink, char text[LINK_TEXT])
 {
@@ -47,17 +46,17 @@ static const char *encapsulation(const struct subject *s)
 }
 
 /* The predictions for all algorithms of the subject's operation; returns how many. */
-static size_t predict(const struct subject *s, struct cn_prediction all[PREDICTIONS_MAX])
+static size_t predict(const struct subject *s, struct cn_prediction all[CN_ALGORITHMS_MAX])
 {
 	const struct cn_cost cost = cn_cost_of(&s->layout);
 
-	return cn_predict(&s->layout, &s->plan, &cost, all, PREDICTIONS_MAX);
+	return cn_predict(&s->layout, &s->plan, &cost, all);
 }
 
 /* The prediction for the subject's algorithm; false: there is none. */
 static bool predicted(const struct subject *s, struct cn_prediction *out)
 {
-	struct cn_prediction all[PREDICTIONS_MAX];
+	struct cn_prediction all[CN_ALGORITHMS_MAX];
 	size_t n = s->algorithm == NULL ? 0 : predict(s, all);
 
 	for (size_t i = 0; i < n; i++) {
@@ -114,7 +113,7 @@ void schedule_summary(const struct subject *s, const struct cn_check_report *r, 
 
 static void json_predictions(struct json *j, const struct subject *s)
 {
-	struct cn_prediction all[PREDICTIONS_MAX];
+	struct cn_prediction all[CN_ALGORITHMS_MAX];
 	size_t n = s->algorithm == NULL ? 0 : predict(s, all);
 
 	json_array(j, "predictions");
@@ -263,7 +262,7 @@ static void explain_bound(const struct subject *s, const struct cn_check_report 
 
 static void explain_choice(const struct subject *s, const struct schedule_options *o, FILE *f)
 {
-	struct cn_prediction all[PREDICTIONS_MAX];
+	struct cn_prediction all[CN_ALGORITHMS_MAX];
 	size_t n = predict(s, all);
 	char time[TOOL_TEXT];
 	bool baselines = false;

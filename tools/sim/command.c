@@ -298,7 +298,7 @@ static int run_sizes(struct run *r)
 	int rc = TOOL_OK;
 
 	for (size_t i = 0; i < o->nsizes && rc == TOOL_OK; i++) {
-		const struct cn_algorithm *rows[MEASURE_ALGORITHMS_MAX];
+		const struct cn_algorithm *rows[CN_ALGORITHMS_MAX];
 		size_t n;
 
 		rc = measure_choose(&r->m, o->sizes[i], rows, &n);

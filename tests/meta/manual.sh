@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # mandoc finds nothing wrong with the manual pages, no word of a heading is a macro; where groff is installed, tables fit
 # 80 columns; every .Xr to a page of collnet leads to one;
-# every file that HACKING.md names exists; and collnet.h, collnet_strerror() and its page describe each status alike.
+# every file that HACKING.md names exists; collnet.h, collnet_strerror() and its page describe each status alike; and
+# collnet_protocol(7) has the number of every algorithm.
 set -u
 : "${PREFIX:?where collnet is installed}"
 cd "$(dirname "$0")/../.." || exit 1
@@ -42,6 +43,21 @@ header() {
 		"manual $(sed -nE '/^\.It Dv COLLNET_E/{N;s/^.It Dv (COLLNET_E[A-Z]*)\n-[0-9]+: (.*)$/\1 \2/p}' man/collnet_error.3)"; do
 		[ "$(header)" = "${other#* }" ] || echo "collnet.h and collnet_error(3), ${other%% *}, describe a status differently"
 	done
+} >>"${TMPDIR:-/tmp}/manual.$$"
+# Lines "allgather lr1 9".
+registered() {
+	awk '$1 == ".id" { id = $3 + 0 } $1 == ".op" { op = tolower(substr($3, 7)); sub(",", "", op) }
+		$1 == ".name" { gsub("[\",]", "", $3); print op, $3, id }' lib/sched/registry.c | sort
+}
+documented() {
+	awk '/^Algorithms have these numbers/ { on = 1 } /^\.El/ { on = 0 } !on { next }
+		$1 == ".It" { op = $2 } $1 !~ /^\./ && op != "" {
+			gsub(",", ""); for (i = 1; i < NF; i += 2) print op, $i, $(i + 1) }' man/collnet_protocol.7 | sort
+}
+{
+	[ "$(registered | wc -l)" -gt 10 ] || echo "lib/sched/registry.c has no algorithms that can be read"
+	[ "$(registered)" = "$(documented)" ] ||
+		echo "lib/sched/registry.c and collnet_protocol(7) have other algorithms or numbers"
 } >>"${TMPDIR:-/tmp}/manual.$$"
 [ ! -s "${TMPDIR:-/tmp}/manual.$$" ] || status=1
 cat "${TMPDIR:-/tmp}/manual.$$"

@@ -71,7 +71,6 @@ static int lay_out(const struct measure *m, struct team *t)
 {
 	uint32_t nodes = m->place.nodes, ranks = m->place.ranks;
 	uint32_t *order, *number, *node_of, *first, *list;
-	int rc;
 
 	memset(t, 0, sizeof(*t));
 	t->storage = calloc(3 * (size_t)nodes + 2 * (size_t)ranks + 1, sizeof(*t->storage));
@@ -117,8 +116,7 @@ static int lay_out(const struct measure *m, struct team *t)
 		.headers = m->headers,
 		.rate = m->link_rate,
 	};
-	rc = find_tree(m, order, t);
-	return rc;
+	return find_tree(m, order, t);
 }
 
 int measure_choose(struct measure *m, uint64_t bytes,

@@ -132,7 +132,7 @@ static int run_line(const struct figure *f, const struct line *l, uint64_t seed,
 	static const uint64_t quick_sizes[] = { 1024, 16384 };
 	const uint64_t *size = quick ? quick_sizes : sizes;
 	size_t n = quick ? 2 : sizeof(sizes) / sizeof(sizes[0]);
-	struct cn_topo *t;
+	struct cn_topo *t = NULL;
 	int rc = cn_topo_shape(f->shape, HOST_RATE, HOST_BUFFER, l->uplink, UPLINK_BUFFER, &t, err);
 
 	if (rc == COLLNET_OK) {
@@ -140,14 +140,8 @@ static int run_line(const struct figure *f, const struct line *l, uint64_t seed,
 	}
 	for (size_t i = 0; i < n && rc == COLLNET_OK; i++) {
 		rc = write_row(f, l, t, size[i], seed, i + 1 == n, csv, err);
-		if (rc != COLLNET_OK) {
-			cn_topo_free(t);
-			return rc;
-		}
 	}
-	if (rc == COLLNET_OK) {
-		cn_topo_free(t);
-	}
+	cn_topo_free(t);
 	return rc;
 }
 

@@ -127,6 +127,8 @@ struct collnet_team {
 	struct cn_err delayed; /* the first error of one that was buffered: of the next call */
 	uint64_t run;	       /* the same on all ranks, and of no other team */
 	uint32_t children;     /* teams that all its ranks made of it: split.c */
+	uint32_t splits;       /* of them, by collnet_team_split() */
+	char made_as[128];     /* what its ranks are called in errors; "": they are of `job` */
 	struct cn_list { /* lists of ranks that teams were made of, by a hash, and how often */
 		uint64_t hash;
 		uint32_t n;
@@ -369,6 +371,9 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 				       struct collnet_endpoint *e, uint32_t timeout_ms,
 				       struct cn_err *err);
 void cn_request_put(struct collnet_request *r);
+/* The backend refused it, whose error is in the context: it is put, and the error names the team.
+ * Returns its code. */
+int cn_request_refused(struct collnet_request *r);
 /* A persistent request is outstanding again. COLLNET_ELIMIT: its team has too many. Or an error of
  * an earlier call. */
 int cn_request_restart(struct collnet_request *r, struct cn_err *err);

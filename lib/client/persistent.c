@@ -38,8 +38,7 @@ static int start(struct collnet_request *r)
 	}
 	rc = c->backend->start(r, &c->err);
 	if (rc != COLLNET_OK) {
-		cn_request_put(r);
-		return rc;
+		return cn_request_refused(r);
 	}
 	c->backend->progress(c, 0);
 	return COLLNET_OK;

@@ -159,6 +159,26 @@ void cn_request_put(struct collnet_request *r)
 	r->state = CN_REQUEST_FREE;
 }
 
+/* Numbers of ranks in an error mean something only with the team that they are of. The end of a
+ * context is no team's error. */
+static void name_team(const struct collnet_request *r, const char *text, char *out, size_t size)
+{
+	if (r->team != NULL && r->team->made_as[0] != '\0' && r->c->gone.code == COLLNET_OK) {
+		snprintf(out, size, "%s: %s", r->team->made_as, text);
+	} else {
+		snprintf(out, size, "%s", text);
+	}
+}
+
+int cn_request_refused(struct collnet_request *r)
+{
+	const struct cn_err why = r->c->err;
+
+	name_team(r, why.text, r->c->err.text, sizeof(r->c->err.text));
+	cn_request_put(r);
+	return why.code;
+}
+
 int cn_request_restart(struct collnet_request *r, struct cn_err *err)
 {
 	int rc = check_team(r->team, err);
@@ -201,7 +221,8 @@ static void end_buffered(struct collnet_request *r, int status, const char *text
 	r->team->buffered--;
 	r->c->buffered--;
 	if (status != COLLNET_OK && delayed->code == COLLNET_OK) {
-		cn_fail(delayed, status, "%s", text);
+		delayed->code = status;
+		name_team(r, text, delayed->text, sizeof(delayed->text));
 	}
 	if (r->state == CN_REQUEST_DETACHED) {
 		r->c->backend->collect(r);
@@ -220,7 +241,7 @@ void cn_request_done(struct collnet_request *r, int status, const char *text)
 	} else {
 		r->status = status;
 		if (status != COLLNET_OK) {
-			snprintf(r->text, sizeof(r->text), "%s", text);
+			name_team(r, text, r->text, sizeof(r->text));
 		}
 		r->state = CN_REQUEST_DONE;
 	}

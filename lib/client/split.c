@@ -10,6 +10,7 @@
 
 #include "client/backend.h"
 #include "client/env.h"
+#include "coll/ranges.h"
 #include "util/vector.h"
 #include "util/bits.h"
 
@@ -46,6 +47,21 @@ static int open_child(struct collnet_team *parent, const char *job, uint32_t ran
 	return cn_team_open(parent->c, &o, parent->secret, from, out);
 }
 
+/*
+ * Its ranks are numbered anew, so errors name the team as the program made it. A team of the same
+ * ranks (collnet_team_dup()) is called what its parent is. By its name where that is too long.
+ */
+static void describe(const struct collnet_team *parent, const char *how, char *out, size_t size)
+{
+	const bool nested = parent->made_as[0] != '\0';
+	const int n = snprintf(out, size, "%s of %s%s", how, nested ? "" : "job ",
+			       nested ? parent->made_as : parent->job);
+
+	if (n >= (int)size) {
+		snprintf(out, size, "%s of job %s", how, parent->job);
+	}
+}
+
 /* A call that does not count can be repeated, and makes the same name then. */
 static void take_back(uint32_t *count, uint32_t number)
 {
@@ -75,13 +91,23 @@ static int divide(struct collnet_team *parent, enum cn_making making, int32_t co
 	const struct cn_split_call call = { job, making, color, key };
 	const struct cn_origin from = { parent, NULL, &call };
 	const uint32_t number = ++parent->children;
+	const uint32_t split = making == CN_MAKING_SPLIT ? ++parent->splits : 0;
+	char how[48], made_as[sizeof(parent->made_as)];
 	int rc;
 
+	snprintf(how, sizeof(how), "color %d of split %u", color, split);
+	describe(parent, how, made_as, sizeof(made_as));
 	derive_name(parent, (uint64_t)number << 32 | low, job, sizeof(job));
 	rc = open_child(parent, job, parent->rank, parent->ranks, &from, out);
 	/* Refused before others were told of it: theirs, which were not, have the same number. */
 	if (rc == COLLNET_ELIMIT || rc == COLLNET_ENOMEM) {
 		take_back(&parent->children, number);
+		if (split != 0) {
+			take_back(&parent->splits, split);
+		}
+	}
+	if (rc == COLLNET_OK && split != 0 && *out != NULL) {
+		memcpy((*out)->made_as, made_as, sizeof(made_as));
 	}
 	return rc;
 }
@@ -168,12 +194,31 @@ static int read_list(struct collnet_team *t, uint32_t n, const uint32_t *ranks, 
 				 t->rank);
 }
 
+static void describe_list(const struct collnet_team *parent, uint32_t n, const uint32_t *ranks,
+			  char *out, size_t size)
+{
+	char list[40], how[48];
+	struct cn_rank_list l = { .text = list, .cap = sizeof(list) };
+
+	for (uint32_t i = 0; i < n; i++) {
+		cn_rank_list_add(&l, ranks[i]);
+	}
+	cn_rank_list_end(&l);
+	if (l.len + 1 < sizeof(list)) {
+		snprintf(how, sizeof(how), "ranks %s", list);
+	} else {
+		snprintf(how, sizeof(how), "%u ranks", n);
+	}
+	describe(parent, how, out, size);
+}
+
 int collnet_team_from_ranks(collnet_team_t *t, uint32_t n, const uint32_t *ranks,
 			    collnet_team_t **out)
 {
 	struct group g = { { 0 }, 0, 0 };
 	uint64_t hash = 0;
 	uint32_t list = 0, times;
+	char made_as[sizeof(t->made_as)];
 	int rc = enter_team(t, out, "collnet_team_from_ranks");
 
 	if (rc != COLLNET_OK) {
@@ -185,11 +230,14 @@ int collnet_team_from_ranks(collnet_team_t *t, uint32_t n, const uint32_t *ranks
 	}
 	if (rc == COLLNET_OK) {
 		times = t->lists[list].n;
+		describe_list(t, n, ranks, made_as, sizeof(made_as));
 		rc = create(t, cn_mix64(hash) ^ times, &g, out);
 		/* Ranks that never called have not counted either: a call after a timeout meets
 		 * theirs. */
 		if (rc != COLLNET_OK) {
 			take_back(&t->lists[list].n, times);
+		} else {
+			memcpy((*out)->made_as, made_as, sizeof(made_as));
 		}
 	}
 	return cn_leave(t->c, rc);

@@ -150,6 +150,10 @@ int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64
 	}
 	t->secret = secret;
 	t->parent = from->parent;
+	if (from->parent !=
+	    NULL) { /* what fails before it is there is a call of the parent's ranks */
+		memcpy(t->made_as, from->parent->made_as, sizeof(t->made_as));
+	}
 	r = cn_request_get(c, t, NULL, o->timeout_ms, &c->err);
 	if (r == NULL) {
 		free_team(t);
@@ -157,7 +161,7 @@ int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64
 	}
 	rc = c->backend->join(t, from, r, &c->err);
 	if (rc != COLLNET_OK) {
-		cn_request_put(r);
+		cn_request_refused(r);
 		free_team(t);
 		return rc;
 	}
@@ -388,8 +392,7 @@ static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 	rc = c->backend->coll(t, r, &a, &c->err);
 	if (rc != COLLNET_OK) {
 		r->persistent = false;
-		cn_request_put(r);
-		return rc;
+		return cn_request_refused(r);
 	}
 	if (r->persistent) { /* this needs no other node */
 		rc = cn_request_finish(r);

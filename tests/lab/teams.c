@@ -86,6 +86,53 @@ static void too_early(collnet_team_t *t, const uint32_t *all)
 	collnet_team_destroy(more);
 }
 
+/* Rank 0 of the job leaves the team: two calls of each other rank, and what both errors begin with.
+ */
+static void left_by_first(collnet_team_t *t, const char *team)
+{
+	if (rank != 0) {
+		for (int i = 0; i < 2; i++) {
+			CHECK(collnet_barrier(t, NULL) == COLLNET_ERANK);
+			CHECK(strncmp(collnet_error(c), team, strlen(team)) == 0);
+		}
+	}
+	collnet_team_destroy(t);
+}
+
+/* Errors name the team where its ranks are not those of the job. */
+static void named_in_errors(collnet_team_t *t, const uint32_t *all)
+{
+	const char *job = getenv("COLLNET_JOB");
+	collnet_team_t *split, *listed, *copy, *deep[4];
+	char name[400], list[20];
+
+	CHECK(job != NULL && collnet_team_split(t, 0, 0, &split) == COLLNET_OK);
+	collnet_team_destroy(split);
+	CHECK(collnet_team_split(t, 5, -(int32_t)rank, &split) == COLLNET_OK);
+	CHECK(collnet_team_dup(split, &copy) == COLLNET_OK);
+	CHECK(collnet_team_from_ranks(split, ranks, all, &listed) == COLLNET_OK);
+	for (int i = 0; i < 4; i++) {
+		CHECK(collnet_team_split(i == 0 ? listed : deep[i - 1], INT32_MAX, 0, &deep[i]) ==
+		      COLLNET_OK);
+	}
+	snprintf(name, sizeof(name), "color 5 of split 2 of job %s: rank %u on node ", job,
+		 ranks - 1);
+	left_by_first(split, name);
+	left_by_first(copy, name);
+	snprintf(list, sizeof(list), ranks == 2 ? "1, 0" : "2, 1, 0");
+	snprintf(name, sizeof(name), "ranks %s of color 5 of split 2 of job %s: rank 0 on node ",
+		 list, job);
+	left_by_first(listed, name);
+	/* Too deep: by what collnet status calls the team that it was made of. */
+	snprintf(name, sizeof(name), "color 2147483647 of split 1 of job %s/", job);
+	left_by_first(deep[3], name);
+	for (int i = 0; i < 3; i++) {
+		collnet_team_destroy(deep[i]);
+	}
+	CHECK(collnet_team_dup(t, &copy) == COLLNET_OK);
+	left_by_first(copy, "rank 0 on node ");
+}
+
 int main(void)
 {
 	static collnet_team_t *t[TEAMS];
@@ -109,6 +156,7 @@ int main(void)
 	}
 	use(t[0]);
 	too_early(t[0], all);
+	named_in_errors(t[0], all);
 	before = barriers(t[0]);
 	memory = resident();
 	begin = now();

@@ -244,9 +244,9 @@ int cn_team_add_member(struct cn_team *t, cn_time now, uint32_t rank, cn_time de
 	}
 	if (*at != NULL && (*at)->rank == rank) {
 		return cn_fail(err, COLLNET_EMISMATCH,
-			       "rank %u of job %s is on this node already: give every "
+			       "rank %u of job %s is on node %s already: give every "
 			       "process its own rank, every run its own job name",
-			       rank, t->job);
+			       rank, t->job, t->engine->config.node.name);
 	}
 	m = calloc(1, sizeof(*m));
 	if (m == NULL) {
@@ -285,10 +285,12 @@ static int join(struct cn_engine *e, cn_time now, uint64_t owner, const char *jo
 	}
 	t = cn_team_forming(e, owner, job);
 	if (t != NULL && (t->ranks != ranks || t->division != NULL)) {
-		return cn_fail(err, COLLNET_EMISMATCH,
-			       "job %s has %u ranks for rank %u and %u for others of this node: "
-			       "start all with the same size",
-			       job, ranks, rank, t->ranks);
+		cn_fail(err, COLLNET_EMISMATCH,
+			"job %s has %u ranks for rank %u and %u for others of node %s: "
+			"start all with the same size",
+			job, ranks, rank, t->ranks, e->config.node.name);
+		cn_wireup_refused(t, now, err->text);
+		return COLLNET_EMISMATCH;
 	}
 	if (t == NULL) {
 		t = cn_team_new(e, owner, job, ranks, err);
@@ -305,6 +307,8 @@ static int join(struct cn_engine *e, cn_time now, uint64_t owner, const char *jo
 	if (r == COLLNET_OK) {
 		cn_wireup_ranks_changed(t, now);
 		cn_wireup_check(t, now);
+	} else if (r == COLLNET_EMISMATCH) {
+		cn_wireup_refused(t, now, err->text);
 	}
 	return r;
 }

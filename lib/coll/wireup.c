@@ -301,7 +301,24 @@ static bool count_all(struct cn_team *t, cn_time now)
 		fail_by_contradiction(t, odd, odd_peer);
 		return false;
 	}
+	if (t->wireup.refused_until != 0 && t->wireup.npresent < t->ranks &&
+	    now >= t->wireup.refused_until) {
+		t->wireup.contradicts = true;
+		cn_team_fail(t, true, COLLNET_EMISMATCH, "%s", t->wireup.contradiction);
+		return false;
+	}
 	return t->wireup.npresent == t->ranks;
+}
+
+/* The ranks that are here may be the ones that are wrong, or wait for what was refused. */
+void cn_wireup_refused(struct cn_team *t, cn_time now, const char *text)
+{
+	struct cn_wireup *w = &t->wireup;
+
+	snprintf(w->contradiction, sizeof(w->contradiction), "%s", text);
+	if (w->refused_until == 0) {
+		w->refused_until = now + grace_period;
+	}
 }
 
 static int get_ready(struct cn_team *t, struct cn_err *err)

@@ -77,6 +77,8 @@ struct cn_wireup {
 	cn_time grace_until; /* until then a contradiction may be an earlier run's end */
 	bool contradicts;    /* what was announced; so the team fails */
 	char contradiction[CN_ERR_TEXT]; /* with an earlier run, perhaps; "": none */
+	cn_time refused_until; /* with a process here: it fails then if ranks are missing; 0: none
+				*/
 	/* Pacing: when all that was sent would have gone out evenly, to candidates and to all. */
 	cn_time candidates_paced, all_paced;
 	cn_time repeat_at, repeat_wait;	    /* what candidates did not confirm */
@@ -98,6 +100,8 @@ void cn_wireup_begin(struct cn_team *t, cn_time now);
 bool cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uint64_t *members);
 /* A local rank came or went. */
 void cn_wireup_ranks_changed(struct cn_team *t, cn_time now);
+/* A process of this node was refused, for the job's size or for a rank that is here: the text. */
+void cn_wireup_refused(struct cn_team *t, cn_time now, const char *text);
 /* Looks at all candidates, and makes the team ready if nothing is missing. */
 void cn_wireup_check(struct cn_team *t, cn_time now);
 void cn_wireup_expire(struct cn_team *t, cn_time now); /* t->wireup.wake_at has come */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/coll/post.c: persistent operations and the schedules that they take from each other. */
+/* lib/coll/post.c: persistent operations and the schedules that they take from each other, and
+ * calls that differ. */
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,10 +104,48 @@ static void persistent__schedules_change_places(void **state)
 	engine_fixture_free(w);
 }
 
+/* Two ranks of one node do not agree: known without a frame. The message says who and in what. */
+static void engine__mismatch_on_one_node(void **state)
+{
+	const struct cn_coll_args call = engine_alltoall(100),
+				  bcast = { .op = CN_OP_BCAST, .bytes = 100 };
+	struct {
+		struct cn_coll_args first, second;
+		const char *text;
+	} c[] = {
+		{ call, engine_alltoall(99),
+		  "rank 0 on node n0 called alltoall of 99 bytes as operation 1, where rank 1 called "
+		  "alltoall of 100 bytes: other sizes;" },
+		{ call, bcast,
+		  "called bcast of 100 bytes as operation 1, where rank 1 called "
+		  "alltoall of 100 bytes: another operation;" },
+		{ bcast, bcast, "another root;" },
+		{ call, call, "another algorithm;" },
+	};
+
+	(void)state;
+	c[2].second.root = 3;
+	c[3].second.algorithm = "linear";
+	for (uint32_t i = 0; i < 4; i++) {
+		struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+		struct cn_err err = { 0 };
+
+		engine_join_all(w, 2, false, "job");
+		assert_int_equal(engine_post(w, 1, 0, &c[i].first, &err), COLLNET_OK);
+		assert_int_equal(engine_post(w, 0, 0, &c[i].second, &err), COLLNET_EMISMATCH);
+		assert_non_null(strstr(err.text, c[i].text));
+		assert_int_equal(w->rank[1].op[0].status, COLLNET_EMISMATCH);
+		engine_run(w, 100 * CN_MS);
+		assert_int_equal(engine_post(w, 2, 0, &c[i].first, &err), COLLNET_EMISMATCH);
+		engine_fixture_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(persistent__schedules_change_places),
+		cmocka_unit_test(engine__mismatch_on_one_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@ void cn_engine_config_init(struct cn_engine_config *c)
 {
 	memset(c, 0, sizeof(*c));
 	cn_node_config_init(&c->node);
+	c->advice = "see whether collnet status shows their nodes";
 	c->window = COLLNET_WINDOW_AUTO;
 	c->max_teams = 64;
 	c->max_endpoints = 1024;

@@ -32,6 +32,7 @@ struct cn_engine_config {
 	struct cn_node_config node;
 	const struct cn_topo *topo; /* borrowed; NULL: none */
 	char interface[32];	    /* for errors; "": not known */
+	const char *advice;	    /* what helps if ranks are missing; borrowed */
 	uint64_t rate;		    /* of the link, bit/s, if the topology has none; 0: not known */
 	uint32_t window;	    /* node-wide: COLLNET_WINDOW_AUTO, _OFF, or frames */
 	uint32_t max_teams;	    /* 1 .. CN_TEAMS_MAX */

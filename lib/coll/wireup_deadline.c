@@ -84,12 +84,12 @@ void cn_wireup_timeout(struct cn_team *t, cn_time now)
 		/* Nodes that received no such frame are notified. */
 		cn_team_fail(
 			t, other[0] != '\0', COLLNET_ETIMEOUT,
-			"job %s: %u of %u ranks missing at the deadline: %s%s%s; start them%s, or "
-			"see whether collnet status shows their nodes",
+			"job %s: %u of %u ranks missing at the deadline: %s%s%s; start them%s, or %s",
 			t->job, n, t->ranks, missing, other, cluster,
 			has_bystander(t)
 				? ", with the same COLLNET_JOB and user ID (or COLLNET_SECRET)"
-				: "");
+				: "",
+			t->engine->config.advice);
 		return;
 	}
 	n = list_missing(t, t->wireup.present, missing, sizeof(missing));

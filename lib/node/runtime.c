@@ -109,6 +109,7 @@ static int make_engine(const struct cn_runtime_config *config, struct cn_runtime
 		ec.node.max_peers = config->goodbye_nodes;
 	}
 	snprintf(ec.interface, sizeof(ec.interface), "%s", s->link->interface);
+	ec.advice = config->advice != NULL ? config->advice : ec.advice;
 	ec.topo = s->topo;
 	ec.rate = s->link->rate;
 	ec.window = config->window;

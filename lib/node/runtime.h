@@ -28,6 +28,7 @@ struct cn_runtime_config {
 	void *open_arg;
 	struct cn_goodbye_list *goodbyes; /* as in struct cn_node_config; NULL: none */
 	uint32_t goodbye_nodes;		  /* room in it: no more nodes are known */
+	const char *advice;		  /* as in struct cn_engine_config; NULL: its default */
 	struct cn_helper *helper;	  /* runs the engine's tasks, borrowed; NULL: it has none */
 };
 

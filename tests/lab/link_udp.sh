@@ -55,6 +55,14 @@ COLLNET_MODE=direct COLLNET_LINK=udp COLLNET_PEERS=launcher COLLNET_INTERFACE=lo
 	collnet bench barrier --ranks 1 >out 2>&1 && fail "no launcher"
 has "the launcher names no hosts" out
 
+what="a list that lacks a host"
+COLLNET_MODE=direct COLLNET_LINK=udp COLLNET_PEERS=h0, COLLNET_TIMEOUT=1000 \
+	collnet lab run --shape 2 --ip --no-daemons --timeout 60 -- collnet bench barrier >out 2>&1 </dev/null &&
+	fail "$what"
+has "check COLLNET_INTERFACE and COLLNET_PEERS on all hosts" out
+lacks "collnet status" out
+echo "ok: $what"
+
 # h1 moves to a network behind h2, which forwards.
 what="across a router"
 cat >routed <<'EOS'

@@ -83,6 +83,26 @@ static void engine__deadline_at_once(void **state)
 	engine_fixture_free(w);
 }
 
+static void advise(struct cn_engine_config *c)
+{
+	c->advice = "look there";
+}
+
+static void engine__advises_what_is_configured(void **state)
+{
+	struct engine_fixture *w = engine_fixture(1, NULL, advise);
+
+	(void)state;
+	w->ranks = 2;
+	engine_join(w, 0, 0, "job", SECOND);
+	engine_wait_all(w, -1, 2 * SECOND);
+	assert_string_equal(w->rank[0].joined.text,
+			    "job job: 1 of 2 ranks missing at the deadline: "
+			    "1; start them, or look there");
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 static void engine__late_rank_is_in_time(void **state)
 {
 	struct engine_fixture *w = engine_fixture(3, NULL, NULL);
@@ -549,6 +569,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(engine__rank_is_missing),
 		cmocka_unit_test(engine__deadline_at_once),
+		cmocka_unit_test(engine__advises_what_is_configured),
 		cmocka_unit_test(engine__late_rank_is_in_time),
 		cmocka_unit_test(engine__mismatches),
 		cmocka_unit_test(engine__join_mistakes),

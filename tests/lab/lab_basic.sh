@@ -173,6 +173,12 @@ walk
 EOF
 status 2 run --shape 2 --topology x -- true
 has "specify --shape or --topology, not both" err
+status 2 shell --shape 2 --tag -- true
+has "a shell has no ranks: drop --tag" err
+status 2 shell --shape 2 --ranks-per-node 2 -- true
+has "a shell has no ranks: drop --tag and --ranks-per-node" err
+status 2 run --shape 2 --no-daemons --keep-logs . -- true
+has "there are no daemons: drop --keep-logs or --no-daemons" err
 status 2 run --shape 2 --encapsulation foo -- true
 has "'foo' is no encapsulation; there are .*tcp" err
 [ "$(id -u)" -eq 0 ] || { # who may write everywhere

@@ -210,6 +210,13 @@ static int check_options(const struct lab_options *o)
 		return tool_usage("without daemons, a host has one rank: drop --no-daemons or "
 				  "--ranks-per-node");
 	}
+	if (o->shell && (o->tag || o->ranks_per_node > 1)) {
+		return tool_usage("a shell has no ranks: drop --tag and --ranks-per-node, or use "
+				  "collnet lab run");
+	}
+	if (o->no_daemons && o->keep_logs != NULL) {
+		return tool_usage("there are no daemons: drop --keep-logs or --no-daemons");
+	}
 	if (!o->shell && o->command == NULL) {
 		return tool_usage("no command given; write it after --: collnet lab run ... -- "
 				  "COMMAND");

@@ -239,6 +239,29 @@ static bool mark_join(struct cn_team *t, const struct cn_join *j, uint32_t *rank
 	return true;
 }
 
+/* The first node that has the rank, of this one and the candidates. */
+static const char *node_of(struct cn_team *t, uint32_t wanted)
+{
+	for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
+		if (m->rank == wanted) {
+			return t->engine->config.node.name;
+		}
+	}
+	for (uint32_t k = 0; k < t->wireup.ncandidates; k++) {
+		struct cn_peer *p = cn_wireup_candidate(t, k);
+		const struct cn_join *j = cn_wireup_join_of(t, p);
+
+		for (uint32_t i = 0; j != NULL && cn_wireup_agrees(t, j) && i < j->nranges; i++) {
+			for (uint32_t n = 0; n < j->ranges[i].n; n++) {
+				if (cn_range_rank(&j->ranges[i], n) == wanted) {
+					return cn_peer_name(p);
+				}
+			}
+		}
+	}
+	return "?"; /* not reached: it was there */
+}
+
 static void fail_by_contradiction(struct cn_team *t, const struct cn_join *j,
 				  const struct cn_peer *p)
 {
@@ -284,11 +307,10 @@ static bool count_all(struct cn_team *t, cn_time now)
 			t->wireup.known = t->ranks; /* look again at whatever comes */
 			if (now >= t->wireup.grace_until) {
 				t->wireup.contradicts = true;
-				cn_team_fail(
-					t, true, COLLNET_EMISMATCH,
-					"rank %u of job %s is on node %s and on another one: give "
-					"every process its own rank",
-					rank, t->job, cn_peer_name(p));
+				cn_team_fail(t, true, COLLNET_EMISMATCH,
+					     "rank %u of job %s is on node %s and on node %s: give "
+					     "every process its own rank",
+					     rank, t->job, node_of(t, rank), cn_peer_name(p));
 			}
 			return false;
 		} else if (j != NULL) {

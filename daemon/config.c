@@ -161,6 +161,9 @@ static const char *set_ethertype(struct cn_config *c, const char *v)
 	if (!cn_parse_ethertype(v, &n)) {
 		return "a number from 0x0600 to 0xFFFF";
 	}
+	if (cn_link_ethertype_owner((uint16_t)n) != NULL) {
+		return "one that no other protocol has, such as 0x88b5";
+	}
 	c->ethertype = (uint16_t)n;
 	return NULL;
 }

@@ -43,8 +43,8 @@ static int find_user(const char *name, struct cn_identity *out, struct cn_err *e
 	}
 	if (pw == NULL) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "no such user '%s': create it, or choose another with --user "
-			       "(none keeps the current user)",
+			       "no such user '%s': create it, or choose another with user in the "
+			       "configuration or --user (none keeps the current user)",
 			       name);
 	}
 	out->uid = pw->pw_uid;
@@ -74,8 +74,8 @@ int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_e
 		if (out->uid == 0) {
 			return cn_fail(
 				err, COLLNET_EINVAL,
-				"user '%s' is root: choose an unprivileged one with --user, or "
-				"none to keep all privileges",
+				"user '%s' is root: choose an unprivileged one with user in the "
+				"configuration or --user, or none to keep all privileges",
 				out->name);
 		}
 	}
@@ -85,10 +85,11 @@ int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_e
 			return rc;
 		}
 		if (gr == NULL) {
-			return cn_fail(err, COLLNET_EINVAL,
-				       "no such group '%s': create it, or choose another with "
-				       "--group",
-				       c->group);
+			return cn_fail(
+				err, COLLNET_EINVAL,
+				"no such group '%s': create it, or choose another with group "
+				"in the configuration or --group",
+				c->group);
 		}
 	} else if (geteuid() == 0 && !out->keep) {
 		rc = find_group("collnet", &gr, err); /* those who may use the socket */

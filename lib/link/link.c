@@ -164,8 +164,8 @@ bool cn_link_is_udp(const char *kind)
 	return kind != NULL && strcmp(kind, "udp") == 0;
 }
 
-/* Protocols that every machine speaks: their frames must never be taken for ours. */
-static const char *owner_of(uint16_t ethertype)
+/* Protocols that every machine speaks. */
+const char *cn_link_ethertype_owner(uint16_t ethertype)
 {
 	switch (ethertype) {
 	case 0x0800:
@@ -198,11 +198,11 @@ static int complete_config(struct cn_link_config *c, uint32_t mtu, struct cn_err
 			       "0x8000 up, such as 0x88b5",
 			       c->ethertype, c->ethertype);
 	}
-	if (owner_of(c->ethertype) != NULL) {
+	if (cn_link_ethertype_owner(c->ethertype) != NULL) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "EtherType 0x%04x belongs to %s: choose a free one, "
 			       "such as 0x88b5",
-			       c->ethertype, owner_of(c->ethertype));
+			       c->ethertype, cn_link_ethertype_owner(c->ethertype));
 	}
 	if (c->ring_frames > RING_FRAMES_MAX || c->queue_frames > QUEUE_FRAMES_MAX) {
 		return cn_fail(err, COLLNET_EINVAL,

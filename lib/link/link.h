@@ -79,6 +79,9 @@ struct cn_link {
  */
 int cn_link_prepare(const char *kind, struct cn_err *err);
 
+/* The protocol of which frames must never be taken for ours; NULL: none has the EtherType. */
+const char *cn_link_ethertype_owner(uint16_t ethertype);
+
 /* Whether the kind (NULL: the default) is the one over UDP sockets, whose encapsulation is udp. */
 bool cn_link_is_udp(const char *kind);
 

@@ -84,6 +84,7 @@ static void parse__errors_name_file_and_line(void **state)
 		{ "cluster 65536\n", "file:1: ", "cluster" },
 		{ "cluster 1 2\n", "file:1: ", "'1 2'" },
 		{ "ethertype 0x10\n", "file:1: ", "0x0600" },
+		{ "\nethertype 0x0800\n", "file:2: ", "no other protocol" },
 		{ "socket-mode 888\n", "file:1: ", "octal" },
 		{ "socket-mode 7777\n", "file:1: ", "octal" },
 		{ "log-level loud\n", "file:1: ", "debug" },

@@ -66,20 +66,28 @@ bool tool_same_file(const char *a, const char *b)
 	return S_ISREG(sa.st_mode) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
+int tool_check_list(const char *text, struct cn_err *err)
+{
+	const size_t n = strlen(text);
+
+	return n > 0 && text[0] != ',' && text[n - 1] != ',' && strstr(text, ",,") == NULL
+		       ? COLLNET_OK
+		       : cn_fail(err, COLLNET_EINVAL, "the list has an empty item; write a,b,c");
+}
+
 int tool_split(char *text, const char **out, size_t max, size_t *count, struct cn_err *err)
 {
 	size_t n = 0;
 	char *p = text;
 
+	if (tool_check_list(text, err) != COLLNET_OK) {
+		return COLLNET_EINVAL;
+	}
 	for (;;) {
 		char *comma = strchr(p, ',');
 
 		if (comma != NULL) {
 			*comma = 0;
-		}
-		if (*p == 0) {
-			return cn_fail(err, COLLNET_EINVAL,
-				       "the list has an empty item; write a,b,c");
 		}
 		if (n == max) {
 			return cn_fail(err, COLLNET_EINVAL, "the list has more than %zu items",

@@ -51,6 +51,8 @@ int tool_parse_name(const char *text, const char *const *names, uint32_t *index,
 bool tool_same_file(const char *a, const char *b);
 /* "a,b,c": cuts `text` in place; out[] points into it. Empty items are an error. */
 int tool_split(char *text, const char **out, size_t max, size_t *count, struct cn_err *err);
+/* The same, of a list that is split later. */
+int tool_check_list(const char *text, struct cn_err *err);
 /* "on" or "off". */
 int tool_parse_switch(const char *text, bool *out, struct cn_err *err);
 /* "daemon" or "direct". */

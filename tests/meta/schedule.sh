@@ -163,7 +163,7 @@ schedule 1 alltoall --shape 1
 schedule 2 alltoall --shape 8y2
 schedule 1 alltoall --shape 5000
 schedule 1 alltoall --shape 4 --hosts h0
-schedule 1 alltoall --shape 4 --hosts h0,,h1
+schedule 2 alltoall --shape 4 --hosts h0,,h1
 schedule 1 alltoall --shape 4 --hosts h0,h9
 schedule 1 alltoall --shape 4 --hosts h0,h0
 schedule 1 bcast --shape 4 --root 4

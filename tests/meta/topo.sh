@@ -218,7 +218,9 @@ has '"window_data": null, "window": null, "bottleneck": null'
 topo 1 window --shape 2 --hosts h0,h7
 has "no host 'h7'" err
 topo 1 window --shape 2 --hosts h0,h0
-topo 1 window --shape 2 --hosts h0,,h1
+topo 2 window --shape 2 --hosts h0,,h1
+topo 2 window --shape 2 --hosts ""
+has "the list has an empty item" err
 topo 1 window --shape 2 --hosts s1
 
 # ---- draw -------------------------------------------------------------------------------
@@ -243,10 +245,10 @@ topo 0 draw --shape 4x2 --phase 15 # aapc: 4 * 4 phases
 has 'aapc, phase 15 of 0 to 15'
 topo 1 draw --shape 4x2 --phase 16
 has 'aapc has phases 0 to 15 here' err
-topo 1 draw --shape 4x2 --phase 0 --algorithm nonsense
-has "unknown algorithm 'nonsense'; there are shuffle, pairwise, .*, exchange$" err
+topo 2 draw --shape 4x2 --phase 0 --algorithm nonsense
+has "unknown algorithm 'nonsense'; there are shuffle, pairwise, .*, exchange; see collnet topo --help$" err
 # every name once, and whole
-sed -n 's/.*; there are //p' "$t/err" | tr -d , | tr ' ' '\n' >"$t/names"
+sed -n 's/.*; there are \(.*\); see .*/\1/p' "$t/err" | tr -d , | tr ' ' '\n' >"$t/names"
 [ -z "$(sort "$t/names" | uniq -d)" ] || fail "twice: $(sort "$t/names" | uniq -d)"
 while read -r name; do
 	topo 0 draw --shape 4 --phase 0 --algorithm "$name"

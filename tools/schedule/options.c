@@ -195,7 +195,7 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 		return COLLNET_OK;
 	case OPT_HOSTS:
 		o->hosts = strcmp(arg, "all") == 0 ? NULL : arg;
-		return COLLNET_OK;
+		return tool_check_list(arg, err);
 	case OPT_ALGORITHM:
 		o->algorithm = strcmp(arg, "auto") == 0 ? NULL : arg;
 		return COLLNET_OK;

@@ -174,7 +174,7 @@ static int take_hosts(struct topo_options *o, const char *text, struct cn_err *e
 	o->hosts = text;
 	o->hosts_given = true;
 	return strcmp(o->part, "random") != 0
-		       ? COLLNET_OK
+		       ? tool_check_list(text, err)
 		       : tool_parse_u32(text, 1, CN_TOPO_VERTICES_MAX, &o->random.hosts, err);
 }
 
@@ -197,7 +197,7 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 		return COLLNET_OK;
 	case OPT_ALGORITHM:
 		o->algorithm = arg;
-		return COLLNET_OK;
+		return topo_check_algorithm(arg, err);
 	case OPT_OUTPUT:
 		o->output = arg;
 		return COLLNET_OK;

@@ -36,6 +36,8 @@ int topo_show(const struct topo_options *o);
 int topo_check(const struct topo_options *o);
 /* draw.c */
 int topo_draw(const struct topo_options *o);
+/* COLLNET_EINVAL: no operation has it. */
+int topo_check_algorithm(const char *name, struct cn_err *err);
 /* make.c */
 int topo_random(const struct topo_options *o);
 int topo_tree(const struct topo_options *o);

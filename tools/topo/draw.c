@@ -110,12 +110,15 @@ static const struct cn_algorithm *find_algorithm(const char *name)
 	return NULL;
 }
 
-static int no_algorithm(const char *name, struct cn_err *err)
+int topo_check_algorithm(const char *name, struct cn_err *err)
 {
 	char known[CN_ERR_TEXT] = "";
 	size_t n;
 	const struct cn_algorithm *a = cn_algorithms(&n);
 
+	if (find_algorithm(name) != NULL) {
+		return COLLNET_OK;
+	}
 	for (size_t i = 0; i < n; i++) {
 		if (find_algorithm(a[i].name) == &a[i]) {
 			tool_list(known, sizeof(known), a[i].name);
@@ -159,9 +162,6 @@ static int draw_phase(const struct topo_options *o, struct subject *s, struct dr
 	uint32_t cap = 0, phases = 0;
 	int rc = COLLNET_OK;
 
-	if (a == NULL) {
-		return no_algorithm(name, err);
-	}
 	s->plan.op = a->op;
 	s->plan.algorithm = a->id;
 	s->plan.bytes = 1024;

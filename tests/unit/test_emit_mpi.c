@@ -280,10 +280,28 @@ static void emit_mpi__steps_deliver_without_buffers(void **state)
 	}
 }
 
+/* Without a plan, which takes long for so many hosts. */
+static void emit_mpi_check__counts_the_blocks(void **state)
+{
+	struct cn_layout l = { .nnodes = 2049 };
+	struct cn_plan plan = { .op = CN_OP_ALLTOALL };
+	struct cn_err err = { .code = COLLNET_OK };
+
+	(void)state;
+	assert_int_equal(emit_mpi_check(&l, &plan, &err), COLLNET_ELIMIT);
+	assert_non_null(strstr(err.text, "more than 8388608 steps"));
+	l.nnodes = 2048;
+	assert_int_equal(emit_mpi_check(&l, &plan, &err), COLLNET_OK);
+	l.nnodes = 2049;
+	plan.op = CN_OP_BARRIER;
+	assert_int_equal(emit_mpi_check(&l, &plan, &err), COLLNET_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(emit_mpi__steps_deliver_without_buffers),
+		cmocka_unit_test(emit_mpi_check__counts_the_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

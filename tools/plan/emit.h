@@ -65,6 +65,8 @@ int emit_text(const struct emit *e, FILE *f, struct cn_err *err);
 int emit_json(const struct emit *e, FILE *f, struct cn_err *err);
 /* The messages of a phase on the network, `alike`: in one colour. */
 int emit_dot(const struct emit *e, uint32_t phase, bool alike, FILE *f, struct cn_err *err);
+/* Before its parts are planned: COLLNET_ELIMIT if it is too long, whatever the algorithm. */
+int emit_mpi_check(const struct cn_layout *l, const struct cn_plan *plan, struct cn_err *err);
 /* `name` of the routine, NULL: collnet_ and the operation. */
 int emit_mpi(const struct emit *e, const char *name, FILE *f, struct cn_err *err);
 

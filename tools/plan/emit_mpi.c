@@ -48,6 +48,23 @@ struct mpi {
 	uint32_t largest;
 };
 
+static int too_long(struct cn_err *err)
+{
+	return cn_fail(err, COLLNET_ELIMIT,
+		       "a routine of more than %u steps is too long for "
+		       "a compiler: take fewer hosts, or larger segments",
+		       EMIT_MPI_STEPS_MAX);
+}
+
+/* Of an all-to-all, each block is sent and received at least once. */
+int emit_mpi_check(const struct cn_layout *l, const struct cn_plan *plan, struct cn_err *err)
+{
+	const uint64_t n = l->nnodes;
+
+	return plan->op == CN_OP_ALLTOALL && 2 * n * (n - 1) > EMIT_MPI_STEPS_MAX ? too_long(err)
+										  : COLLNET_OK;
+}
+
 static int add(struct mpi *m, uint32_t node, struct step s, struct cn_err *err)
 {
 	struct part *p = &m->parts[node];
@@ -60,10 +77,7 @@ static int add(struct mpi *m, uint32_t node, struct step s, struct cn_err *err)
 	}
 	p->steps = steps;
 	if (++m->total > EMIT_MPI_STEPS_MAX) {
-		return cn_fail(err, COLLNET_ELIMIT,
-			       "a routine of more than %u steps is too long for "
-			       "a compiler: take fewer hosts, or larger segments",
-			       EMIT_MPI_STEPS_MAX);
+		return too_long(err);
 	}
 	most = s.peer > most ? s.peer : most;
 	m->largest = most > m->largest ? most : m->largest;

@@ -223,6 +223,9 @@ static int run(struct run *r)
 	if (rc == COLLNET_OK) {
 		rc = r->o->schedule != NULL ? read_schedule(r) : make_subject(r);
 	}
+	if (rc == COLLNET_OK && r->o->emit == EMIT_MPI) {
+		rc = emit_mpi_check(&r->s.layout, &r->s.plan, &r->err);
+	}
 	if (rc != COLLNET_OK) {
 		return status_of(r, rc);
 	}

@@ -82,6 +82,7 @@ struct collnet_request {
 	uint32_t number;		   /* index in the context's table */
 	struct collnet_team *team;	   /* NULL: none, or destroyed since */
 	struct collnet_endpoint *endpoint; /* likewise */
+	bool listed;			   /* in the set that is looked at: wait.c */
 	bool message;			   /* a send or receive: counts for the endpoints' bound */
 	bool persistent;		   /* it is INACTIVE after its completion */
 	bool buffered;	     /* DONE or DETACHED before its end: what it reads was copied */

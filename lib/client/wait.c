@@ -334,6 +334,42 @@ static int enter_set(size_t n, collnet_request_t *const *requests, struct collne
 	return COLLNET_OK;
 }
 
+/* COLLNET_EINVAL: a request of the set that is to be completed is in it twice. */
+static int check_once(struct collnet *c, size_t n, collnet_request_t *const *requests)
+{
+	int rc = COLLNET_OK;
+
+	for (size_t i = 0; i < n; i++) {
+		struct collnet_request *r = requests[i];
+
+		if (r != NULL && r->state != CN_REQUEST_INACTIVE) {
+			if (r->listed) {
+				rc = cn_fail(&c->err, COLLNET_EINVAL, "request %zu is listed twice",
+					     i);
+			}
+			r->listed = true;
+		}
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (requests[i] != NULL) {
+			requests[i]->listed = false;
+		}
+	}
+	return rc;
+}
+
+/* The same as enter_set(), for a set of which all are to be completed. */
+static int enter_all(size_t n, collnet_request_t *const *requests, struct collnet **c)
+{
+	int rc = enter_set(n, requests, c);
+
+	if (rc != COLLNET_OK || *c == NULL) {
+		return rc;
+	}
+	rc = check_once(*c, n, requests);
+	return rc == COLLNET_OK ? rc : cn_leave(*c, rc);
+}
+
 /* All of a set that is over; the first error counts. */
 static int collect_all(struct collnet *c, size_t n, collnet_request_t **requests, int *statuses)
 {
@@ -344,7 +380,8 @@ static int collect_all(struct collnet *c, size_t n, collnet_request_t **requests
 		int status = COLLNET_OK;
 
 		if (r != NULL && is_collected(r)) {
-			status = cn_fail(&c->err, COLLNET_EINVAL, "request %zu is listed twice", i);
+			status = cn_fail(&c->err, COLLNET_EINVAL,
+					 "another thread has collected request %zu meanwhile", i);
 		} else if (r != NULL) {
 			status = collect(r);
 		}
@@ -396,7 +433,7 @@ int collnet_waitall(size_t n, collnet_request_t **requests, int *statuses, uint3
 {
 	const struct set s = { .requests = requests, .n = n };
 	struct collnet *c = NULL;
-	int rc = enter_set(n, requests, &c);
+	int rc = enter_all(n, requests, &c);
 
 	if (rc != COLLNET_OK || c == NULL) {
 		return rc == COLLNET_OK ? none_left(n, statuses) : rc;
@@ -410,7 +447,7 @@ int collnet_testall(size_t n, collnet_request_t **requests, int *statuses)
 {
 	const struct set s = { .requests = requests, .n = n };
 	struct collnet *c = NULL;
-	int rc = enter_set(n, requests, &c);
+	int rc = enter_all(n, requests, &c);
 
 	if (rc != COLLNET_OK || c == NULL) {
 		return rc == COLLNET_OK ? none_left(n, statuses) : rc;

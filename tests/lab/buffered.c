@@ -70,7 +70,10 @@ static void complete_once(collnet_request_t *q, unsigned r)
 		CHECK(collnet_test(q) == COLLNET_OK);
 	} else {
 		CHECK(collnet_waitall(2, twice, statuses, 0) == COLLNET_EINVAL);
-		CHECK(statuses[0] == COLLNET_OK && statuses[1] == COLLNET_EINVAL);
+		CHECK(twice[0] == q && twice[1] == q);
+		CHECK(collnet_testall(2, twice, statuses) == COLLNET_EINVAL);
+		CHECK(collnet_waitall(1, twice, statuses, 0) == COLLNET_OK);
+		CHECK(statuses[0] == COLLNET_OK);
 	}
 	CHECK(collnet_test(q) == COLLNET_EINVAL);
 	twice[0] = q;

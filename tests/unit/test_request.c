@@ -303,6 +303,33 @@ static void collnet_wait__after_the_deadline(void **state)
 	assert_int_equal(r->late_since, 0);
 }
 
+/* All are completed or none, also where one is listed twice. */
+static void collnet_waitall__lists_a_request_once(void **state)
+{
+	collnet_request_t *r[] = { post(), NULL, NULL, post() };
+	int statuses[4] = { 7, 7, 7, 7 };
+
+	(void)state;
+	cn_request_done(r[0], COLLNET_OK, "");
+	cn_request_done(r[3], COLLNET_ERANK, "gone");
+	r[2] = r[0];
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(i == 0 ? collnet_waitall(4, r, statuses, 0)
+					: collnet_testall(4, r, statuses),
+				 COLLNET_EINVAL);
+		assert_string_equal(collnet_error(c), "request 2 is listed twice");
+		assert_true(r[0] != NULL && r[2] == r[0] && r[3] != NULL && statuses[0] == 7);
+	}
+	r[2] = NULL;
+	assert_int_equal(collnet_waitall(4, r, statuses, 0), COLLNET_ERANK);
+	assert_true(r[0] == NULL && r[3] == NULL && statuses[0] == COLLNET_OK);
+	/* Persistent ones that are inactive are ignored, as often as they are listed. */
+	r[0] = r[1] = post();
+	r[0]->persistent = true;
+	r[0]->state = CN_REQUEST_INACTIVE;
+	assert_int_equal(collnet_waitall(2, r, statuses, 0), COLLNET_OK);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -317,6 +344,7 @@ int main(void)
 		TEST(cn_request_get__waits_for_what_its_caller_does_not_know),
 		TEST(cn_request_get__waits_for_a_place_in_the_table),
 		TEST(collnet_wait__after_the_deadline),
+		TEST(collnet_waitall__lists_a_request_once),
 		TEST(cn_context_gone__ends_what_is_buffered),
 		TEST(cn_context_gone__is_the_error_of_calls_that_wait),
 	};

@@ -510,7 +510,8 @@ int collnet_request_free(collnet_request_t *r);
  * context. Entries that are NULL or inactive are ignored. COLLNET_INPROGRESS: some have not
  * completed, and nothing has changed. Otherwise all have completed, the entries of those that are
  * not persistent are set to NULL, and the result is the first error in the array, or COLLNET_OK.
- * `statuses`, which may be NULL, receives the n results.
+ * `statuses`, which may be NULL, receives the n results. COLLNET_EINVAL: a request is listed twice,
+ * and nothing has changed.
  */
 int collnet_waitall(size_t n, collnet_request_t **requests, int *statuses, uint32_t timeout_ms);
 int collnet_testall(size_t n, collnet_request_t **requests, int *statuses);

@@ -101,6 +101,8 @@ static size_t entry(const char *text)
 int cn_choice_override(const char *text, enum cn_op_kind op, struct cn_choice *out,
 		       struct cn_err *err)
 {
+	uint32_t named = 0; /* operations, by a bit */
+
 	cn_choice_parse(op, NULL, out, NULL);
 	while (*text != '\0') {
 		size_t len = entry(text);
@@ -124,6 +126,11 @@ int cn_choice_override(const char *text, enum cn_op_kind op, struct cn_choice *o
 			return cn_fail(err, COLLNET_EINVAL, "'%.60s': there is no operation '%s'",
 				       text, part);
 		}
+		if ((named >> of & 1) != 0) {
+			return cn_fail(err, COLLNET_EINVAL, "'%.60s': %s is named twice", text,
+				       part);
+		}
+		named |= 1u << of;
 		if (cn_choice_parse(of, name, &c, &why) != COLLNET_OK) {
 			return cn_fail(err, COLLNET_EINVAL, "'%.60s': %s", text, why.text);
 		}

@@ -159,6 +159,7 @@ static void choice_override__refuses(void **state)
 		"alltoall=aapc:xor",
 		"alltoall=shuffle:xor,fast",
 		"alltoall=aapc allgather=lr3",
+		"alltoall=shuffle:xor,allgather=lr3,alltoall=aapc",
 		"alltoall=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
 		("alltoall=shuffle:xor,xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 		 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),

@@ -124,6 +124,8 @@ tools_libcn_tools_la_SOURCES = \
 	tools/sim/options.c \
 	tools/sim/parse.c \
 	tools/sim/parse.h \
+	tools/sim/progress.c \
+	tools/sim/progress.h \
 	tools/sim/report.c \
 	tools/sim/trace.c \
 	tools/sim/trace.h \

@@ -156,6 +156,14 @@ sim 2 alltoall --shape 4x2 --fault "t=2ms crush h3"
 has "column 7: 'crush'; expected crash, restart, pause," err
 
 # ---- the line below the table -----------------------------------------------------------
+# Progress is for terminals, or where it is asked for; a trace is complete all the same.
+sim 0 alltoall --shape 4 --sizes 1k
+[ ! -s "$t/err" ] || fail "$(cat "$t/err")"
+sim 0 alltoall --shape 4 --sizes 1k --trace "$t/silent"
+COLLNET_PROGRESS=1 sim 0 alltoall --shape 4 --sizes 1k --trace "$t/shown"
+has '^alltoall by [a-z]*, 1 KiB: [0-9.]* s simulated, [0-9]* frames sent$' err
+cmp "$t/silent" "$t/shown" || fail "progress changes the trace"
+
 sim 0 alltoall --shape 1 --sizes 1k
 has '^alltoall, 1 rank on 1 simulated node, seed'
 sim 0 alltoall --shape 4x2 --sizes 1k,16k --algorithm linear,shuffle,pairwise

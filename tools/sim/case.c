@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tools/sim/case.h"
+#include "tools/sim/progress.h"
 #include "tools/sim/trace.h"
 
 #define JOIN_WITHIN (600 * 1000 * CN_MS)
@@ -300,7 +301,9 @@ int sim_run(const struct sim_case *c, struct sim_outcome *out, struct cn_err *er
 		return rc;
 	}
 	cn_sim_fault(s, CN_TOPO_NONE, 2, &c->faults);
-	if (c->trace != NULL) {
+	if (c->progress != NULL) {
+		cn_sim_trace(s, sim_progress_record, c->progress);
+	} else if (c->trace != NULL) {
 		cn_sim_trace(s, sim_trace_record, c->trace);
 	}
 	rc = run_job(s, c, &armed, out, err);

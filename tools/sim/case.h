@@ -9,7 +9,8 @@
 #include "tools/measure/model.h"
 #include "tools/sim/fault.h"
 
-struct sim_trace; /* trace.h */
+struct sim_progress; /* progress.h */
+struct sim_trace;    /* trace.h */
 
 struct sim_case {
 	struct cn_sim_config cluster;  /* with its topology */
@@ -20,7 +21,8 @@ struct sim_case {
 	uint32_t local, iterations, warmup;
 	cn_time combining; /* struct cn_job_config */
 	bool verify;
-	struct sim_trace *trace; /* NULL: none */
+	struct sim_trace *trace;       /* NULL: none */
+	struct sim_progress *progress; /* NULL: it is not shown; it has the trace */
 };
 
 /* The queue with the largest count: its switch, and the other end of its port. */

@@ -11,6 +11,7 @@
 
 #include "tools/papers/papers.h"
 #include "tools/sim/parse.h"
+#include "tools/sim/progress.h"
 #include "tools/sim/trace.h"
 #include "tools/topo/command.h"
 
@@ -200,12 +201,21 @@ static int run_case(struct run *r, const struct cn_algorithm *row, uint64_t byte
 			  .window = o->measure.window,
 			  .bytes = bytes },
 	};
+	struct sim_progress progress = { .records = 0 };
+	char size[TOOL_TEXT];
 	bool cut = false;
 	int rc = check_memory(r, bytes, err), closed;
 
 	c.cluster.topo = r->topo;
 	rc = rc == COLLNET_OK ? trace_open(r, &c.trace, err) : rc;
+	if (sim_progress_wanted()) {
+		snprintf(progress.what, sizeof(progress.what), "%s by %s, %s",
+			 measure_op_name(o->measure.op), row->name, tool_format_size(bytes, size));
+		progress.trace = c.trace;
+		c.progress = &progress;
+	}
 	rc = rc == COLLNET_OK ? sim_run(&c, out, err) : rc;
+	sim_progress_end(&progress);
 	closed = sim_trace_close(c.trace, &cut, rc == COLLNET_OK ? err : NULL);
 	if (cut) {
 		tool_complain("--trace: the first %u events are in it, and there were more",

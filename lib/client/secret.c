@@ -25,9 +25,9 @@ int cn_secret(const char *given, uint64_t *out, struct cn_err *err)
 	if (n < SECRET_LEAST || n > SECRET_MOST) {
 		return cn_fail(
 			err, COLLNET_EINVAL,
-			"the secret of the job (COLLNET_SECRET) has %zu characters: expected %u "
-			"to %u",
-			n, SECRET_LEAST, SECRET_MOST);
+			"the secret of the job (COLLNET_SECRET) is too %s: expected %u to %u "
+			"characters",
+			n < SECRET_LEAST ? "short" : "long", SECRET_LEAST, SECRET_MOST);
 	}
 	*out = cn_siphash(key, s, n) | CN_OWNER_SECRET;
 	return COLLNET_OK;

@@ -328,8 +328,9 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 	t->wireup.wake_at = CN_NEVER;
 	cn_wireup_remove(t, false);
 	cn_team_touch(t);
-	cn_job_log(t, COLLNET_LOG_INFO, "job %s: %u ranks on %u nodes are there", t->job, t->ranks,
-		   nodes);
+	cn_job_log(t, COLLNET_LOG_INFO, "job %s: %u rank%s on %u node%s %s there", t->job, t->ranks,
+		   t->ranks == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s",
+		   t->ranks == 1 ? "is" : "are");
 	for (struct cn_member *m = t->members, **at = t->local; m != NULL; m = m->next) {
 		*at++ = m;
 	}

@@ -52,6 +52,8 @@ has '"source": "standard input"'
 has '{"a": "b", "b": "c", "rate": 1000000000, "buffer": 45, "channels": 2, "in_tree": false}'
 has '{"name": "h0", "switch": "a", "mac": "02:00:00:00:00:01"}'
 has '"phases_bound": 6'
+topo 0 show --shape 2
+has 'all-to-all *1 phase at least: h0 - s1 parts the hosts 1 to 1, 1 message each way'
 # the bound counts channels
 printf '%s\n' 'switch a' 'switch b' 'host x' 'host y' 'host z' 'link a b rate 1gbit channels 2' \
 	'link x a rate 1gbit' 'link y a rate 1gbit' 'link z b rate 1gbit' >"$t/two"

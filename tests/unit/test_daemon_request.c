@@ -246,7 +246,7 @@ static void join__lines_of_a_user(void **state)
 	other = daemon_fixture_another(d, 1001, &end);
 	log_capture();
 	join_team(other, 0, "other", 1);
-	assert_non_null(strstr(logged, "job other: 1 ranks on 1 nodes are there"));
+	assert_non_null(strstr(logged, "job other: 1 rank on 1 node is there"));
 	log_capture_end();
 	close(end);
 }

@@ -46,7 +46,9 @@ static void secret__is_not_shown(void **state)
 	assert_int_equal(cn_secret("qwertyu", &a, &err), COLLNET_EINVAL);
 	assert_null(strstr(err.text, "qwertyu"));
 	assert_non_null(strstr(err.text, "COLLNET_SECRET"));
+	assert_non_null(strstr(err.text, "is too short: expected 8 to 255 characters"));
 	assert_int_equal(cn_secret(longer, &a, &err), COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "is too long"));
 	assert_int_equal(cn_secret(longer + 1, &a, &err), COLLNET_OK);
 }
 

@@ -57,9 +57,10 @@ static void table_begin(const struct compare *c)
 			separator = ", ";
 		}
 	}
-	printf("\n%u ranks on %u nodes; microseconds, medians of %u rounds; ratio: collnet's time / "
+	printf("\n%u rank%s on %u node%s; microseconds, medians of %u round%s; ratio: collnet's time / "
 	       "the other's\n",
-	       ranks_of(c), c->nhosts, c->o->rounds);
+	       ranks_of(c), ranks_of(c) == 1 ? "" : "s", c->nhosts, c->nhosts == 1 ? "" : "s",
+	       c->o->rounds, c->o->rounds == 1 ? "" : "s");
 	printf("%-10s %8s %10s", "operation", "size", "collnet");
 	if (present(c, CELL_OPENMPI)) {
 		printf(" %10s %5s %7s", "Open MPI", "yield", "ratio");

@@ -265,10 +265,11 @@ static void print_facts(const struct cn_topo *t, const struct topo_facts *f)
 	if (f->busiest != NONE) {
 		uint32_t c = t->links[f->busiest].channels;
 
-		printf("all-to-all     %" PRIu64 " phases at least: %s parts the hosts %" PRIu32
-		       " to %" PRIu32 ", %" PRIu64 " messages each way",
-		       f->bound, topo_link_name(t, f->busiest, name), f->below,
-		       t->nhosts - f->below, f->messages);
+		printf("all-to-all     %" PRIu64 " %s at least: %s parts the hosts %" PRIu32
+		       " to %" PRIu32 ", %" PRIu64 " %s each way",
+		       f->bound, plural(f->bound, "phase", "phases"),
+		       topo_link_name(t, f->busiest, name), f->below, t->nhosts - f->below,
+		       f->messages, plural(f->messages, "message", "messages"));
 		if (c > 1) {
 			printf(" on %" PRIu32 " channels", c);
 		}
@@ -277,8 +278,9 @@ static void print_facts(const struct cn_topo *t, const struct topo_facts *f)
 	if (f->slowest != NONE && f->slowest != f->busiest) {
 		const struct cn_topo_link *l = &t->links[f->slowest];
 
-		printf("               by its rate, %s takes longest: %" PRIu64 " messages at %s\n",
+		printf("               by its rate, %s takes longest: %" PRIu64 " %s at %s\n",
 		       topo_link_name(t, f->slowest, name), f->slowest_messages,
+		       plural(f->slowest_messages, "message", "messages"),
 		       tool_format_rate(l->rate * l->channels, rate));
 	}
 }

@@ -583,11 +583,8 @@ void cn_control_deliver_team(struct cn_team *t, struct cn_peer *p, const uint8_t
 		break;
 	case CN_CONTROL_STARTED:
 		n = cn_get32(&c);
-		if (!c.bad && k != UINT32_MAX) {
-			cn_unexpected_limit_started(&t->nodes[k].unexpected, n);
-			if (cn_op_sends_to(t, k)) {
-				cn_peer_reply_soon(p);
-			}
+		if (!c.bad) {
+			cn_op_unexpected_started(t, p, cn_join_by_id(&m->joins, id), n);
 		}
 		break;
 	case CN_CONTROL_CALLED:

@@ -44,7 +44,8 @@ struct cn_join {
 				   * job: no new team can be made with it */
 	/* Mutually committed, so that it may have been ready, while the team here still forms: */
 	struct cn_left first_left;
-	bool ended; /* END came: the record is kept until the team is ready */
+	uint32_t started; /* operations, by STARTED */
+	bool ended;	  /* END came: the record is kept until the team is ready */
 	uint32_t nranges;
 	struct cn_range *ranges, one; /* one: what a single range is kept in */
 	char job[];		      /* there are as many records as nodes: no longer than it is */

@@ -319,6 +319,8 @@ void cn_op_take_unexpected(struct cn_op *op);
 /* Whether the next frame of the operation may go to node k. */
 bool cn_op_unexpected_allows(const struct cn_op *op, uint32_t k);
 void cn_op_unexpected_received(struct cn_op *op, uint32_t k); /* a frame from node k */
+/* STARTED came of p. It is said once: a team that forms keeps it with the peer's record. */
+void cn_op_unexpected_started(struct cn_team *t, struct cn_peer *p, struct cn_join *j, uint32_t n);
 /* The operation has started; frames that came before are taken afterwards. */
 void cn_op_unexpected_start(struct cn_op *op);
 /* "; node h2 has not started ...": what the operation waits for at other nodes' buffers, or "". */

@@ -83,6 +83,20 @@ void cn_op_unexpected_received(struct cn_op *op, uint32_t k)
 	}
 }
 
+void cn_op_unexpected_started(struct cn_team *t, struct cn_peer *p, struct cn_join *j, uint32_t n)
+{
+	const uint32_t k = cn_team_node_of(t, p);
+
+	if (k != UINT32_MAX) {
+		cn_unexpected_limit_started(&t->nodes[k].unexpected, n);
+		if (cn_op_sends_to(t, k)) {
+			cn_peer_reply_soon(p);
+		}
+	} else if (j != NULL) {
+		j->started = n;
+	}
+}
+
 /* As many nodes in each operation as it takes to come to all of them in CN_UNEXPECTED_RENEW. */
 static void renew_notifications(struct cn_team *t)
 {

@@ -47,6 +47,7 @@ static struct ready_node *ready_nodes(struct cn_team *t, struct cn_join **joins,
 			k->peer = cn_node_connected(t->transport->node, peers[i]);
 			k->port = joins[i]->port;
 			k->left = joins[i]->first_left;
+			k->unexpected.started = joins[i]->started;
 			all[i].join = joins[i];
 			memcpy(k->mac, info.mac, 6);
 		} else {

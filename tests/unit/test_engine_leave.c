@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * lib/coll: ranks that leave teams: in what order, with others of their node, and before a team is
- * ready.
+ * ready; and what else nodes say to one whose team still forms.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,25 +103,24 @@ static void poll_deaf(struct engine_fixture *w)
 	}
 }
 
-/* A rank leaves while another node still waits for a third one: that has its team, too, and what it
- * calls then fails at once. */
-static void engine__rank_leaves_before_others_are_ready(void **state)
+/* All ranks of three nodes have joined, and their first one still waits for node 2. */
+static struct engine_fixture *node_0_still_waits(void)
 {
-	const struct cn_coll_args a = { .op = CN_OP_BARRIER,
-					.window = COLLNET_WINDOW_AUTO,
-					.deadline = CN_NEVER };
 	struct engine_fixture *w = engine_fixture(3, NULL, NULL);
-	struct engine_rank *x = w->rank;
-	struct cn_err err;
 
-	(void)state;
 	w->ranks = 3;
 	engine_join(w, 1, 1, "job", 10 * SECOND);
 	engine_join(w, 2, 2, "job", 10 * SECOND);
 	engine_run(w, SECOND);
 	engine_join(w, 0, 0, "job", 10 * SECOND);
+	return w;
+}
+
+/* Polls all nodes for a while, in which the team of node 0 does not become ready. */
+static void poll_all(struct engine_fixture *w)
+{
 	for (int i = 0; i < 1000; i++) {
-		const struct cn_wireup *wireup = &x[0].member->team->wireup;
+		const struct cn_wireup *wireup = &w->rank[0].member->team->wireup;
 
 		if (wireup->complete && wireup->npaths == 0) { /* it has committed */
 			poll_deaf(w);
@@ -131,12 +130,26 @@ static void engine__rank_leaves_before_others_are_ready(void **state)
 		cn_poller_poll(w->pollers[1], w->now);
 		cn_poller_poll(w->pollers[2], w->now);
 		w->now += CN_US;
-		if (x[1].member != NULL && x[1].joined.calls > 0) {
-			engine_leave(w, 1, false);
-		}
 	}
-	assert_null(x[1].member);
-	assert_int_equal(x[0].joined.calls, 0);
+	assert_int_equal(w->rank[0].joined.calls, 0);
+}
+
+/* A rank leaves while another node still waits for a third one: that has its team, too, and what it
+ * calls then fails at once. */
+static void engine__rank_leaves_before_others_are_ready(void **state)
+{
+	const struct cn_coll_args a = { .op = CN_OP_BARRIER,
+					.window = COLLNET_WINDOW_AUTO,
+					.deadline = CN_NEVER };
+	struct engine_fixture *w = node_0_still_waits();
+	struct engine_rank *x = w->rank;
+	struct cn_err err;
+
+	(void)state;
+	poll_all(w);
+	assert_int_equal(x[1].joined.calls, 1);
+	engine_leave(w, 1, false);
+	poll_all(w);
 	engine_wait_all(w, -1, SECOND);
 	assert_int_equal(x[0].joined.status, COLLNET_OK);
 	assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
@@ -147,12 +160,58 @@ static void engine__rank_leaves_before_others_are_ready(void **state)
 	engine_fixture_free(w);
 }
 
+/* Operations without a frame. */
+static void call_empty(struct engine_fixture *w, uint32_t rank, uint32_t calls)
+{
+	const struct cn_coll_args a = { .op = CN_OP_ALLREDUCE,
+					.window = COLLNET_WINDOW_AUTO,
+					.deadline = CN_NEVER };
+	struct cn_err err;
+
+	for (uint32_t i = 0; i < calls; i++) {
+		assert_int_equal(engine_post(w, rank, 1, &a, &err), COLLNET_OK);
+		cn_engine_expire(w->engines[rank], w->now);
+	}
+}
+
+/* A node says what it has started, while the team of another one still forms, and not again. */
+static void engine__starts_before_others_are_ready(void **state)
+{
+	const uint32_t before = CN_UNEXPECTED_RENEW - CN_OPS / 2;
+	struct engine_fixture *w = node_0_still_waits();
+	struct cn_coll_args a = engine_alltoall(200 * PAYLOAD);
+	struct cn_err err;
+
+	(void)state;
+	a.op = CN_OP_BCAST;
+	a.algorithm = NULL;
+	poll_all(w);
+	for (uint32_t r = 3; r-- > 0;) {
+		if (r == 0) {
+			engine_wait_all(w, -1, SECOND);
+		}
+		call_empty(w, r, before);
+		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+		call_empty(w, r, CN_OPS / 2);
+		if (r == 1) {
+			poll_all(w);
+		}
+	}
+	engine_wait_all(w, 0, SECOND);
+	for (uint32_t r = 1; r < 3; r++) {
+		engine_check(w, r, 0, &a);
+	}
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(engine__rank_leaves_in_order),
 		cmocka_unit_test(engine__ranks_of_a_node_leave_together),
 		cmocka_unit_test(engine__rank_leaves_before_others_are_ready),
+		cmocka_unit_test(engine__starts_before_others_are_ready),
 	};
 
 	print_message("seed %u\n", SEED);

@@ -98,6 +98,20 @@ static int begin(struct cn_team *t, uint32_t seq, const struct call *c, struct c
 	return COLLNET_OK;
 }
 
+/* Whether the call has a schedule. If not, it was refused on the ranks of this node that called
+ * before, too, and they have called something else meanwhile. */
+static int try_plan(struct cn_team *t, const struct call *c, struct cn_err *err)
+{
+	int r = cn_op_ask_for_plan(t, &c->plan, err);
+	struct cn_op *op = r == COLLNET_OK ? cn_op_take_idle(t, &c->plan) : NULL;
+
+	if (op != NULL) {
+		r = cn_op_plan(op, &c->plan, err);
+		cn_op_put_idle(op);
+	}
+	return r;
+}
+
 /* What two calls that do not match differ in. */
 static const char *difference(const struct cn_plan *a, const struct cn_plan *b)
 {
@@ -181,8 +195,12 @@ static int post(struct cn_member *m, cn_time now, const struct call *c, struct c
 		}
 		op = t->ops[m->posted % CN_OPS];
 	} else if (memcmp(&op->plan, &c->plan, sizeof(c->plan)) != 0) {
-		mismatch(m, op, c);
-		return cn_fail(err, t->status, "%s", t->text);
+		r = try_plan(t, c, err);
+		if (r == COLLNET_OK) {
+			mismatch(m, op, c);
+			r = cn_fail(err, t->status, "%s", t->text);
+		}
+		return r;
 	}
 	at = &op->posts[local_index(m)];
 	*at = (struct cn_post){

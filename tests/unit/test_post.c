@@ -141,11 +141,41 @@ static void engine__mismatch_on_one_node(void **state)
 	}
 }
 
+/* A call without a schedule is refused on every rank, also on one whose node's other rank has
+ * called something else since. */
+static void engine__refused_on_one_node(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+	struct cn_coll_args smp = { .op = CN_OP_BCAST,
+				    .algorithm = "smp", /* which plans by the network */
+				    .window = COLLNET_WINDOW_AUTO,
+				    .bytes = 1000,
+				    .deadline = CN_NEVER },
+			    chosen = smp;
+	struct cn_err err;
+
+	(void)state;
+	chosen.algorithm = NULL;
+	chosen.bytes = 2000;
+	engine_join_all(w, 2, false, "job");
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		assert_int_equal(engine_post(w, r, 1, &smp, &err), COLLNET_ETOPO);
+		assert_int_equal(engine_post(w, r, 0, &chosen, &err), COLLNET_OK);
+	}
+	engine_wait_all(w, 0, SECOND);
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		engine_check(w, r, 0, &chosen);
+	}
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(persistent__schedules_change_places),
 		cmocka_unit_test(engine__mismatch_on_one_node),
+		cmocka_unit_test(engine__refused_on_one_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

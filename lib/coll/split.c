@@ -401,7 +401,8 @@ static int learn_node(struct cn_team *t, const struct cn_team *parent, uint32_t 
 		return !same ? cn_fail(err, COLLNET_EMISMATCH,
 				       "node %s contradicts itself about job %s", node->name,
 				       t->job)
-			     : cn_fail(err, COLLNET_EPEER, "node %s is gone", node->name);
+			     : cn_fail(err, COLLNET_EPEER, "node %s stopped answering node %s",
+				       node->name, t->engine->config.node.name);
 	}
 	j = make_ranges(&in, ranks, n) ? cn_control_keep_join(t->engine, m, &in, t->job, &more)
 				       : NULL;

@@ -80,6 +80,14 @@ void cn_wireup_timeout(struct cn_team *t, cn_time now)
 			t->job, n, t->ranks, missing, t->wireup.contradiction);
 		return;
 	}
+	if (n > 0 && t->wireup.derived) {
+		/* A node is not heard before all its ranks have called. */
+		cn_team_fail(t, other[0] != '\0', COLLNET_ETIMEOUT,
+			     "job %s: %u of %u ranks missing at the deadline, or waiting for "
+			     "another one of their node: %s%s; every rank of a new team must call",
+			     t->job, n, t->ranks, missing, other);
+		return;
+	}
 	if (n > 0) {
 		/* Nodes that received no such frame are notified. */
 		cn_team_fail(
@@ -96,7 +104,7 @@ void cn_wireup_timeout(struct cn_team *t, cn_time now)
 	if (n > 0) {
 		cn_team_fail(
 			t, false, COLLNET_ETIMEOUT,
-			"job %s: %u of %u ranks came and left again before the team was ready: %s",
+			"job %s: %u of %u ranks came and were gone again before the team was ready: %s",
 			t->job, n, t->ranks, missing);
 		return;
 	}

@@ -196,7 +196,7 @@ static void restart__after_the_claims(void **state)
 	assert_int_equal(w->rank[3].joined.calls, 0);
 	cn_poller_poll(w->pollers[3], w->now);
 	assert_int_equal(w->rank[3].joined.calls, 1);
-	assert_string_equal(w->rank[3].joined.text, "node n0 is gone");
+	assert_string_equal(w->rank[3].joined.text, "node n0 stopped answering node n3");
 	assert_fails(w);
 }
 

@@ -469,6 +469,20 @@ void cn_division_expire(struct cn_team *t, cn_time now)
 	cn_division_free(t->engine, d);
 }
 
+void cn_division_parent_ends(struct cn_team *parent, cn_time now)
+{
+	const struct cn_engine *e = parent->engine;
+
+	for (uint32_t i = 0; i < e->places && e->nforming > 0; i++) {
+		struct cn_team *t = e->teams[i];
+
+		if (t != NULL && t->division != NULL && t->parent == parent->id &&
+		    t->state == CN_TEAM_FORMING) {
+			cn_division_expire(t, now);
+		}
+	}
+}
+
 void cn_division_joined(struct cn_team *t, const struct cn_peer *p)
 {
 	const struct cn_team *parent = cn_team_by_id(t->engine, t->parent);

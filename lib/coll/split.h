@@ -25,6 +25,9 @@ struct cn_team;
 
 /* t->wireup.wake_at of a division has come: if all claims are there, the team goes on with them. */
 void cn_division_expire(struct cn_team *t, cn_time now);
+/* The last rank here leaves a team that was divided: new teams whose claims are all there go on
+ * with them while it knows its nodes. */
+void cn_division_parent_ends(struct cn_team *parent, cn_time now);
 /* A peer sent JOIN for the team, as nodes of the parent did before there were claims: it fails. */
 void cn_division_joined(struct cn_team *t, const struct cn_peer *p);
 /* A frame for a division: true, and it is kept until there is a session. */

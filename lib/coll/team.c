@@ -392,6 +392,7 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool dead)
 		cn_team_rank_left(t, t->me, rank, posted, dead);
 	}
 	if (t->members == NULL) {
+		cn_division_parent_ends(t, now);
 		cn_control_end(t);
 		cn_team_free(t, now);
 	} else if (t->state == CN_TEAM_FORMING && t->division == NULL) {

@@ -2,7 +2,7 @@
 /*
  * lib/coll/split.c: a node restarts while a team is divided. Frames and claims of the old process
  * are never taken for those of the new one, though its address is the same: sessions tell them
- * apart.
+ * apart. Or its ranks die before it acts on the claims.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -178,12 +178,11 @@ static void restart__after_early_frames(void **state)
 	assert_fails(w);
 }
 
-/* Node 3 has all claims, and before it acts on them, node 0 has restarted and is there again. */
-static void restart__after_the_claims(void **state)
+/* Node 3 has all claims, and has not acted on them. */
+static struct engine_fixture *split_until_claimed(void)
 {
 	struct engine_fixture *w = split_all(1);
 
-	(void)state;
 	cn_poller_poll(w->pollers[3], w->now); /* its own claim is copied */
 	for (int i = 0; i < 100 && parents[3]->done_ops == 0; i++) {
 		cn_team_expire(parents[3]->team, w->now); /* not the new team */
@@ -192,6 +191,15 @@ static void restart__after_the_claims(void **state)
 	}
 	assert_int_equal(parents[3]->done_ops, 1);
 	assert_int_equal(w->rank[3].joined.calls, 0);
+	return w;
+}
+
+/* ... and before it does, node 0 has restarted and is there again. */
+static void restart__after_the_claims(void **state)
+{
+	struct engine_fixture *w = split_until_claimed();
+
+	(void)state;
 	wait_for_restart(w);
 	assert_int_equal(w->rank[3].joined.calls, 0);
 	cn_poller_poll(w->pollers[3], w->now);
@@ -200,11 +208,39 @@ static void restart__after_the_claims(void **state)
 	assert_fails(w);
 }
 
+/* ... and before it does, its rank dies, which leaves the parent first: the others, whose teams are
+ * ready, are told. */
+static void restart__dies_after_the_claims(void **state)
+{
+	const struct cn_coll_args a = { .op = CN_OP_BARRIER,
+					.window = COLLNET_WINDOW_AUTO,
+					.deadline = CN_NEVER };
+	struct engine_fixture *w = split_until_claimed();
+	struct cn_err err;
+
+	(void)state;
+	cn_team_leave(parents[3], w->now, true);
+	engine_leave(w, 3, true);
+	engine_run(w, 100 * CN_MS);
+	assert_int_equal(w->rank[0].joined.status, COLLNET_OK);
+	assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
+	engine_run(w, 10 * CN_MS);
+	assert_int_equal(w->rank[0].op[0].calls, 1);
+	for (uint32_t r = 0; r < 3; r++) {
+		assert_int_equal(cn_member_check(w->rank[r].member, &err), COLLNET_ERANK);
+		assert_non_null(strstr(err.text, "rank 3 on node n3 died"));
+		cn_team_leave(parents[r], w->now, false);
+	}
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(restart__after_early_frames),
 		cmocka_unit_test(restart__after_the_claims),
+		cmocka_unit_test(restart__dies_after_the_claims),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -293,6 +293,7 @@ tests_sim_teams_SOURCES = \
 	tests/sim/teams.c \
 	tests/sim/teams.h \
 	tests/sim/teams_call.c \
+	tests/sim/teams_errors.c \
 	tests/sim/teams_process.c
 # The same with three functions of the transport replaced by faulty ones.
 tests_sim_broken_SOURCES = $(sim_sources) tests/sim/broken.c

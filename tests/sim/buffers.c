@@ -52,7 +52,7 @@ static uint8_t *buffer(uint64_t bytes)
 static bool own_blocks(enum cn_op_kind op)
 {
 	return cn_op_base(op) == CN_OP_ALLTOALL || cn_op_base(op) == CN_OP_SCATTER ||
-	       op == CN_OP_REDUCE_SCATTER;
+	       cn_op_base(op) == CN_OP_REDUCE_SCATTER;
 }
 
 struct cn_call buffers_shape(const struct buffers *c)
@@ -85,6 +85,11 @@ static void place(struct cn_block *b, uint32_t n, uint32_t rank)
 	}
 }
 
+static uint64_t whole_elements(const struct op_plan *p, uint64_t bytes)
+{
+	return bytes - bytes % reduction_element(p->ordered);
+}
+
 /* What the rank knows of a vector operation. */
 static bool prepare_blocks(struct buffers *c)
 {
@@ -97,11 +102,17 @@ static bool prepare_blocks(struct buffers *c)
 	}
 	c->memory = b;
 	for (uint32_t i = 0; i < k.ranks; i++) {
-		b[i].len = scenario_size(p, c->rank, i);
+		b[i].len = p->op == CN_OP_REDUCE_SCATTERV
+				   ? whole_elements(p, scenario_size(p, i, 0))
+				   : scenario_size(p, c->rank, i);
 		b[k.ranks + i].len = p->op == CN_OP_ALLTOALLV ? scenario_size(p, i, c->rank)
 							      : scenario_size(p, i, 0);
 	}
-	place(b, k.ranks, c->rank);
+	if (p->op == CN_OP_REDUCE_SCATTERV) {
+		cn_blocks_follow(b, k.ranks);
+	} else {
+		place(b, k.ranks, c->rank);
+	}
 	place(b + k.ranks, k.ranks, c->rank);
 	c->blocks.send = cn_call_send_blocks(&k) ? b : NULL;
 	c->blocks.recv = cn_call_recv_blocks(&k) ? b + k.ranks : NULL;
@@ -189,7 +200,8 @@ static uint64_t wrong_result(const struct buffers *c)
 {
 	const struct op_plan *p = c->plan;
 	const uint32_t ranks = c->ranks;
-	uint8_t **send = calloc(ranks, sizeof(*send)), *want = malloc(c->recv_bytes + 1);
+	uint8_t **send = calloc(ranks, sizeof(*send)),
+		*want = malloc(c->send_bytes + c->recv_bytes + 1);
 	uint64_t wrong = 0;
 
 	for (uint32_t r = 0; send != NULL && r < ranks; r++) {
@@ -202,6 +214,10 @@ static uint64_t wrong_result(const struct buffers *c)
 	}
 	if (send == NULL || want == NULL || wrong != 0) {
 		wrong = 1;
+	} else if (c->recv_bytes > 0 && p->op == CN_OP_REDUCE_SCATTERV) {
+		reduction_expect(CN_OP_ALLREDUCE, p->ordered, c->rank, ranks, c->send_bytes, send,
+				 want);
+		wrong = memcmp(c->recv, want + c->blocks.send[c->rank].at, c->recv_bytes) != 0;
 	} else if (c->recv_bytes > 0) {
 		reduction_expect(p->op, p->ordered, c->rank, ranks, p->bytes, send, want);
 		wrong = memcmp(c->recv, want, c->recv_bytes) != 0;

@@ -113,6 +113,12 @@ bool oracle_has_cables(const struct scenario *s, const struct op_plan *p);
 uint32_t oracle_cable_frame(const struct scenario *s, const struct op_plan *p);
 bool oracle_by_acks(const struct scenario *s, const struct op_plan *p);
 void oracle_check_call(struct fixture *fx, const struct call *c);
+/* The host whose name is behind `after`; UINT32_MAX: none. */
+uint32_t oracle_host_named(const struct fixture *fx, const char *text, const char *after);
+/* A fault explains that host `by` received no answer of `named`. */
+bool oracle_silence_explained(const struct fixture *fx, uint32_t named, uint32_t by);
+/* An error about a lost peer: NULL, or what is wrong with it. */
+const char *oracle_judge_peer(const struct fixture *fx, const char *text);
 /* No frame is in flight that must arrive. */
 bool oracle_is_idle(const struct fixture *fx);
 /* All have left, and it is idle. */

@@ -11,7 +11,7 @@
 
 #include "util/bits.h"
 
-static uint32_t host_named(const struct fixture *fx, const char *text, const char *after)
+uint32_t oracle_host_named(const struct fixture *fx, const char *text, const char *after)
 {
 	const struct cn_topo *t = fx->s->topo;
 	const char *at = strstr(text, after);
@@ -49,7 +49,7 @@ static bool separated(const struct cn_topo *t, uint32_t a, uint32_t b, uint32_t 
 }
 
 /* A fault explains that `by` received no answer of `named`. */
-static bool silence_explained(const struct fixture *fx, uint32_t named, uint32_t by)
+bool oracle_silence_explained(const struct fixture *fx, uint32_t named, uint32_t by)
 {
 	for (uint32_t i = 0; i < fx->s->nfaults; i++) {
 		const struct fault_plan *f = &fx->s->faults[i];
@@ -91,31 +91,27 @@ static bool has_fault(const struct fixture *fx, enum fault_kind kind, uint32_t h
 static bool cut_off_explained(const struct fixture *fx, uint32_t named)
 {
 	for (uint32_t h = 0; h < fx->s->hosts; h++) {
-		if (h != named && !silence_explained(fx, named, h)) {
+		if (h != named && !oracle_silence_explained(fx, named, h)) {
 			return false;
 		}
 	}
 	return named != UINT32_MAX;
 }
 
-static void check_peer(struct fixture *fx, const struct call *c)
+const char *oracle_judge_peer(const struct fixture *fx, const char *text)
 {
-	uint32_t named = host_named(fx, c->text, "node "),
-		 by = host_named(fx, c->text, "answering node ");
+	uint32_t named = oracle_host_named(fx, text, "node "),
+		 by = oracle_host_named(fx, text, "answering node ");
 
-	if (strstr(c->text, "is cut off") != NULL) {
-		if (!cut_off_explained(fx, named)) {
-			fixture_report(fx, "rank %u, operation %u: the node was not cut off: %s",
-				       c->rank, c->number, c->text);
-		}
-		return;
+	if (strstr(text, "is cut off") != NULL) {
+		return cut_off_explained(fx, named) ? NULL : "the node was not cut off";
 	}
-	if (strstr(c->text, " peers stopped answering: ") != NULL) {
-		by = host_named(fx, c->text, "seen by node ");
+	if (strstr(text, " peers stopped answering: ") != NULL) {
+		by = oracle_host_named(fx, text, "seen by node ");
 		named = UINT32_MAX; /* the first of the group */
 		for (uint32_t h = 0; h < fx->s->hosts && named == UINT32_MAX; h++) {
 			const char *name = fx->s->topo->vertices[fx->s->topo->hosts[h]].name;
-			const char *list = strstr(c->text, ": ");
+			const char *list = strstr(text, ": ");
 
 			if (list != NULL && strncmp(list + 2, name, strlen(name)) == 0 &&
 			    strchr(",- ", list[2 + strlen(name)]) != NULL) {
@@ -124,19 +120,27 @@ static void check_peer(struct fixture *fx, const struct call *c)
 		}
 	}
 	if (named == UINT32_MAX) {
-		fixture_report(fx, "rank %u, operation %u: the error names no node: %s", c->rank,
-			       c->number, c->text);
-	} else if (strstr(c->text, "stopped answering") != NULL) {
-		if (by == UINT32_MAX || !silence_explained(fx, named, by)) {
-			fixture_report(fx, "rank %u, operation %u: no fault explains it: %s",
-				       c->rank, c->number, c->text);
-		}
-	} else if (!has_fault(fx, FAULT_CRASH, named, UINT32_MAX)) {
-		by = host_named(fx, c->text, "gave up node ");
-		if (by == UINT32_MAX || !silence_explained(fx, named, by)) {
-			fixture_report(fx, "rank %u, operation %u: it did not restart or end: %s",
-				       c->rank, c->number, c->text);
-		}
+		return "the error names no node";
+	}
+	if (strstr(text, "stopped answering") != NULL) {
+		return by != UINT32_MAX && oracle_silence_explained(fx, named, by)
+			       ? NULL
+			       : "no fault explains it";
+	}
+	by = oracle_host_named(fx, text, "gave up node ");
+	return has_fault(fx, FAULT_CRASH, named, UINT32_MAX) ||
+			       (by != UINT32_MAX && oracle_silence_explained(fx, named, by))
+		       ? NULL
+		       : "it did not restart or end";
+}
+
+static void check_peer(struct fixture *fx, const struct call *c)
+{
+	const char *wrong = oracle_judge_peer(fx, c->text);
+
+	if (wrong != NULL) {
+		fixture_report(fx, "rank %u, operation %u: %s: %s", c->rank, c->number, wrong,
+			       c->text);
 	}
 }
 
@@ -181,7 +185,7 @@ static bool has_data_only(const struct op_plan *p)
 static void check_timeout(struct fixture *fx, const struct call *c)
 {
 	const struct op_plan *p = &fx->ops[c->number];
-	uint32_t by = host_named(fx, c->text, "on node ");
+	uint32_t by = oracle_host_named(fx, c->text, "on node ");
 	const char *data = strstr(c->text, "for data of ranks "),
 		   *call = strstr(c->text, "call of ranks ");
 	char own[40];

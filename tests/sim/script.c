@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "draw.h"
 #include "script.h"
+#include "tests/unit/reduction.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define DATA_MAX (1u << 20) /* bytes that all ranks together receive in an operation */
-#define COLORS	 3
+#define DATA_MAX    (1u << 20) /* bytes that all ranks together receive in an operation */
+#define COLORS	    3
+#define FIRST_STEPS 48 /* SCRIPT_FIRST: at most */
 
 static void draw_op(struct op_plan *p, uint32_t ranks, uint64_t *r)
 {
@@ -30,6 +32,38 @@ static void draw_op(struct op_plan *p, uint32_t ranks, uint64_t *r)
 	default:
 		break;
 	}
+}
+
+/* A row of the registry that takes such an operation; whether it has a schedule for the team's
+ * network, and the permutation one for its nodes, shows when it is called. */
+static const char *draw_algorithm(const struct op_plan *p, uint32_t ranks, uint64_t *r)
+{
+	size_t n;
+	const struct cn_algorithm *all = cn_algorithms(&n), *a = &all[cn_random(r) % n];
+
+	while (a->op != cn_op_base(p->op)) {
+		a = a + 1 < all + n ? a + 1 : all;
+	}
+	return (cn_op_is_vector(p->op) && a->needs_tree) ||
+			       (cn_op_reduces(p->op) &&
+				!reduction_takes(a, p->ordered, p->bytes, ranks))
+		       ? NULL
+		       : a->name;
+}
+
+static void draw_options(struct op_plan *p, uint32_t ranks, uint64_t *r)
+{
+	if (cn_op_base(p->op) == CN_OP_REDUCE_SCATTER && chance(r, 50)) {
+		p->op = CN_OP_REDUCE_SCATTERV;
+	}
+	p->algorithm = chance(r, 50) ? draw_algorithm(p, ranks, r) : NULL;
+	p->permutation = chance(r, 85) ? CN_PERM_AUTO
+				       : (enum cn_permutation)between(r, CN_PERM_AUTO,
+								      CN_PERM_EDGE_COLOUR);
+	p->contention_aware = chance(r, 80);
+	p->window = chance(r, 60)   ? COLLNET_WINDOW_AUTO
+		    : chance(r, 30) ? COLLNET_WINDOW_OFF
+				    : (uint32_t)between(r, 1, 32);
 }
 
 /* A team that nobody has left. */
@@ -166,6 +200,10 @@ static bool draw_step(struct script *s, struct step *x, uint64_t *r)
 		}
 		leave(s, x->team);
 		return true;
+	case STEP_LATE:
+		x->team = 0;
+		x->from = (uint32_t)(cn_random(r) % s->teams[0].n);
+		return true;
 	case STEP_MESSAGE:
 		x->team = 0;
 		x->from = (uint32_t)(cn_random(r) % s->teams[0].n);
@@ -178,18 +216,114 @@ static bool draw_step(struct script *s, struct step *x, uint64_t *r)
 	}
 }
 
-void script_draw(uint64_t seed, uint32_t ranks, struct script *out)
+/* ---- wide scripts --------------------------------------------------------------------- */
+
+/* What is drawn is added, unless there is no room. */
+static void add(struct script *s, struct step x, uint64_t *r)
+{
+	if (s->nsteps < SCRIPT_STEPS && draw_step(s, &x, r)) {
+		s->steps[s->nsteps++] = x;
+	}
+}
+
+/* Short operations of several teams, one after the other. */
+static void add_calls(struct script *s, uint64_t *r)
+{
+	const uint32_t teams[] = { draw_team(s, r), draw_team(s, r), draw_team(s, r) };
+	const uint64_t n = between(r, 5, 70), most = PICK(r, ((const uint64_t[]){ 0, 2, 64 }));
+
+	for (uint64_t i = 0; i < n && s->nsteps < SCRIPT_STEPS; i++) {
+		struct step *x = &s->steps[s->nsteps++];
+
+		*x = (struct step){ .kind = STEP_CALL, .team = PICK(r, teams) };
+		draw_op(&x->op, s->teams[x->team].n, r);
+		x->op.bytes = x->op.bytes > most ? most : x->op.bytes;
+	}
+}
+
+/* Messages to one endpoint, which may be late. */
+static void add_messages(struct script *s, bool hasty, uint64_t *r)
+{
+	struct step x = { .kind = STEP_MESSAGE, .hasty = hasty };
+	const uint64_t n = between(r, 3, 40);
+
+	if (!draw_step(s, &x, r)) {
+		return;
+	}
+	if (chance(r, 50) && s->nsteps < SCRIPT_STEPS) {
+		s->steps[s->nsteps++] = (struct step){ .kind = STEP_LATE, .from = x.to };
+	}
+	for (uint64_t i = 0; i < n && s->nsteps < SCRIPT_STEPS; i++) {
+		x.bytes = between(r, 0, SCRIPT_MESSAGE);
+		s->steps[s->nsteps++] = x;
+	}
+}
+
+static void draw_wide(struct script *s, enum script_style style, cn_time deadline, uint64_t *r)
+{
+	static const enum step_kind kinds[] = {
+		STEP_CALL,    STEP_CALL,    STEP_CALL,	  STEP_CALL,  STEP_CALL,
+		STEP_PREPARE, STEP_PREPARE, STEP_START,	  STEP_START, STEP_START,
+		STEP_START,   STEP_RELEASE, STEP_SPLIT,	  STEP_SPLIT, STEP_LATE,
+		STEP_DERIVE,  STEP_MESSAGE, STEP_MESSAGE, STEP_LEAVE,
+	};
+	const uint64_t n = between(r, 8, chance(r, 50) ? 40 : SCRIPT_STEPS);
+	const bool late = style == SCRIPT_LATE;
+
+	while (s->nsteps < n) {
+		if (chance(r, 4)) {
+			add_calls(s, r);
+		} else if (chance(r, 2)) {
+			add_messages(s, late && chance(r, 30), r);
+		} else {
+			add(s, (struct step){ .kind = PICK(r, kinds) }, r);
+		}
+	}
+	for (uint32_t i = 1; i < s->nsteps; i++) {
+		struct step *x = &s->steps[i];
+
+		if (x->kind == STEP_CALL) {
+			draw_options(&x->op, s->teams[x->team].n, r);
+		} else if (x->kind == STEP_LEAVE) {
+			x->hasty = late && chance(r, 50);
+		} else if (x->kind == STEP_RELEASE) {
+			x->hasty = chance(r, 50);
+		} else if (x->kind == STEP_LATE) {
+			x->late = between(r, 0, late && chance(r, 40) ? 2 * deadline : 50 * CN_MS);
+		}
+		if (x->kind >= STEP_START && x->kind <= STEP_DERIVE && chance(r, 30)) {
+			s->strike = i;
+		}
+	}
+	for (uint32_t h = 0; h < s->nhandles; h++) {
+		draw_options(&s->handles[h].op, s->teams[s->handles[h].team].n, r);
+	}
+}
+
+/* ---- scripts -------------------------------------------------------------------------- */
+
+static void draw_first(struct script *s, uint32_t n, uint64_t *r)
 {
 	static const enum step_kind kinds[] = {
 		STEP_CALL,  STEP_CALL,	 STEP_CALL,    STEP_CALL,    STEP_PREPARE,
 		STEP_START, STEP_START,	 STEP_START,   STEP_START,   STEP_RELEASE,
 		STEP_SPLIT, STEP_DERIVE, STEP_MESSAGE, STEP_MESSAGE, STEP_LEAVE,
 	};
+
+	while (s->nsteps < n) {
+		add(s, (struct step){ .kind = PICK(r, kinds) }, r);
+	}
+}
+
+void script_draw(uint64_t seed, uint32_t ranks, enum script_style style, cn_time deadline,
+		 struct script *out)
+{
 	uint64_t r = cn_mix64(seed ^ 0x736372697074);
-	const uint32_t n = (uint32_t)between(&r, 8, SCRIPT_STEPS);
+	const uint32_t n = (uint32_t)between(&r, 8, FIRST_STEPS);
 
 	memset(out, 0, sizeof(*out));
 	out->nteams = 1;
+	out->strike = UINT32_MAX;
 	out->shift = (uint32_t)between(&r, 1, ranks);
 	out->teams[0].n = ranks;
 	for (uint32_t i = 0; i < ranks; i++) {
@@ -197,18 +331,17 @@ void script_draw(uint64_t seed, uint32_t ranks, struct script *out)
 	}
 	out->steps[0].kind = STEP_JOIN;
 	out->nsteps = 1;
-	while (out->nsteps < n) {
-		struct step *x = &out->steps[out->nsteps];
-
-		*x = (struct step){ .kind = PICK(&r, kinds) };
-		out->nsteps += draw_step(out, x, &r);
+	if (style == SCRIPT_FIRST) {
+		draw_first(out, n, &r);
+	} else {
+		draw_wide(out, style, deadline, &r);
 	}
 }
 
 const char *script_name(enum step_kind kind)
 {
-	static const char *const names[] = { "join",  "call",	"prepare", "start",  "release",
-					     "split", "derive", "leave",   "message" };
+	static const char *const names[] = { "join",  "call",	"prepare", "start",   "release",
+					     "split", "derive", "leave",   "message", "late" };
 
 	return names[kind];
 }

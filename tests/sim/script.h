@@ -3,17 +3,28 @@
  * What the ranks of a job do, one step after another: operations of several teams, which are made
  * and left on the way, persistent ones, and messages between endpoints. It follows from its seed.
  * A rank makes the steps in which it takes part, in their order.
+ *
+ *   FIRST   as scripts were at first: what their seeds found can be replayed
+ *   WIDE    named algorithms and windows, many calls at a time, ranks that are late for a while
+ *   LATE    ... so late that deadlines pass, messages that nobody receives, and teams that are left
+ *           with operations outstanding: nothing else fails
  */
 #ifndef TESTS_SCRIPT_H
 #define TESTS_SCRIPT_H
 
 #include "scenario.h"
 
-#define SCRIPT_RANKS   40u
-#define SCRIPT_STEPS   48u
+#define SCRIPT_RANKS   48u
+#define SCRIPT_STEPS   160u
 #define SCRIPT_TEAMS   16u
 #define SCRIPT_HANDLES 8u
 #define SCRIPT_MESSAGE 20000u /* bytes at most */
+
+enum script_style {
+	SCRIPT_FIRST,
+	SCRIPT_WIDE,
+	SCRIPT_LATE,
+};
 
 enum step_kind {
 	STEP_JOIN,    /* team 0: all ranks */
@@ -25,6 +36,7 @@ enum step_kind {
 	STEP_DERIVE, /* some of its ranks form the team `child` */
 	STEP_LEAVE,
 	STEP_MESSAGE, /* rank `from` of team 0 sends rank `to` so many bytes */
+	STEP_LATE,    /* rank `from` does nothing for a while */
 };
 
 struct step {
@@ -33,6 +45,8 @@ struct step {
 	enum cn_making making; /* SPLIT */
 	uint64_t colors;       /* SPLIT: the seed of colors and keys */
 	uint64_t bytes;	       /* MESSAGE */
+	bool hasty;	       /* MESSAGE: nobody receives it. LEAVE, RELEASE: it does not wait */
+	cn_time late;	       /* LATE */
 	struct op_plan op;     /* CALL */
 };
 
@@ -52,13 +66,16 @@ struct script_handle {
 
 struct script {
 	uint32_t nsteps, nteams, nhandles;
-	uint32_t shift; /* from a sender to its receiver: messages from several are in no order */
+	uint32_t strike; /* the step in which a process fails; UINT32_MAX: none is chosen */
+	uint32_t shift;	 /* from a sender to its receiver: messages from several are in no order */
 	struct step steps[SCRIPT_STEPS];
 	struct script_team teams[SCRIPT_TEAMS];
 	struct script_handle handles[SCRIPT_HANDLES];
 };
 
-void script_draw(uint64_t seed, uint32_t ranks, struct script *out);
+/* deadline: of each call. */
+void script_draw(uint64_t seed, uint32_t ranks, enum script_style style, cn_time deadline,
+		 struct script *out);
 /* The rank in a team of rank `rank` of team 0; UINT32_MAX: it is not in it. */
 uint32_t script_rank(const struct script_team *t, uint32_t rank);
 /* What a rank of the parent says in a split. */

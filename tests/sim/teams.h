@@ -3,6 +3,7 @@
  * Processes that follow a script of several teams in a simulated cluster: see teams.c.
  *
  *   teams_call.c      their calls, and what is checked at the end of each
+ *   teams_errors.c    whether their errors are true
  *   teams_process.c   their steps, tasks that calls wait for, and faults
  *   teams.c           a run
  */
@@ -33,10 +34,11 @@ struct team_call {
 	const struct step *step;
 	uint32_t number; /* of the step */
 	uint32_t team;	 /* which fails with it */
-	bool posted;
+	uint32_t seq; /* of an operation of the step's team: its number; UINT32_MAX: it is none */
+	bool posted, refused;
 	uint32_t completions;
 	int status;
-	cn_time deadline;
+	cn_time at, deadline;
 	struct work own, *work; /* the handle's, or its own; NULL: none */
 	uint8_t *message;
 	struct cn_received received;
@@ -48,6 +50,13 @@ struct handle {
 	bool busy;
 };
 
+/* A call with options is refused on all ranks, or on none. */
+enum verdict {
+	VERDICT_NONE,
+	VERDICT_TAKEN,
+	VERDICT_REFUSED,
+};
+
 /* A rank of team 0, with its endpoint. */
 struct process {
 	struct world *world;
@@ -55,10 +64,13 @@ struct process {
 	struct cn_endpoint *endpoint;
 	struct cn_member *members[SCRIPT_TEAMS]; /* NULL: it is not in it, or left */
 	bool failed[SCRIPT_TEAMS];		 /* it is about to leave */
+	bool left[SCRIPT_TEAMS];
+	uint32_t called[SCRIPT_TEAMS]; /* operations, and the last ones */
+	const struct team_call *last[SCRIPT_TEAMS][COLLNET_OUTSTANDING_MAX];
 	struct handle handles[SCRIPT_HANDLES];
 	uint32_t next, stop; /* step; the first one that it does not make */
 	uint32_t outstanding, heard[SCRIPT_RANKS];
-	bool gone, scheduled;
+	bool gone, died, scheduled;
 	struct team_call *blocked; /* nothing is called before this one has ended */
 	bool waits;		   /* it waits for a task */
 };
@@ -70,9 +82,17 @@ struct world {
 	struct process processes[SCRIPT_RANKS];
 	struct team_call *calls;	    /* [nsteps * ranks] */
 	struct cn_task *tasks[TEAMS_HOSTS]; /* being run */
+	cn_time task_most;		    /* how long they take, at most */
 	uint32_t round;			    /* of scripts */
 	uint32_t depth;
+	enum script_style style;
+	bool interface_fails; /* that of the host, where a process would leave or die */
+	bool in_turn;	      /* ranks are on the hosts in turn; false: host by host */
 	bool must_succeed, over;
+	enum verdict verdicts[SCRIPT_STEPS]; /* on a call with options */
+	struct fault_event events[2 * FAULTS_MAX];
+	cn_time quiet; /* when the last of them is over */
+	bool struck;   /* the fault in the script's chosen step has begun */
 };
 
 static inline cn_time teams_now(const struct world *w)
@@ -91,6 +111,12 @@ void teams_make_call(struct team_call *c);
 /* The team that a step is of, or makes. */
 uint32_t teams_team_of(const struct process *p, const struct step *x);
 bool teams_takes_part(const struct process *p, const struct step *x);
+bool teams_makes(const struct step *x); /* one team, or several */
+
+/* ---- teams_errors.c ------------------------------------------------------------------- */
+
+/* The error of a call of which not all must succeed: NULL, or what is wrong with it. */
+const char *teams_judge(const struct team_call *c, int status, const char *text);
 
 /* ---- teams_process.c ------------------------------------------------------------------ */
 
@@ -104,7 +130,9 @@ void teams_end_process(struct process *p, bool dead);
 bool teams_somebody_waits(const struct world *w, uint32_t host);
 /* The next task of a host, if none is being run. */
 void teams_give_task(struct world *w, uint32_t host);
-/* Those of the scenario; the time of the last one. events: [2 FAULTS_MAX], valid until then. */
-cn_time teams_schedule_faults(struct world *w, struct fault_event *events);
+/* Calls on this host that wait for a task, and whose deadline has passed, are made again. */
+void teams_call_late(struct world *w, uint32_t host);
+/* Those of the scenario. */
+void teams_schedule_faults(struct world *w);
 
 #endif

@@ -77,15 +77,16 @@ static void note_failure(struct team_call *c, int status, const char *text)
 {
 	struct process *p = c->process;
 	struct world *w = p->world;
+	const char *wrong;
 
-	w->fixture.hints |= c->step->kind == STEP_JOIN || c->step->kind == STEP_SPLIT ||
-			    c->step->kind == STEP_DERIVE;
+	w->fixture.hints |= teams_makes(c->step);
 	if (p->gone) {
 		return;
 	}
-	if (w->must_succeed || status == COLLNET_EMISMATCH || status == COLLNET_EPROTO ||
-	    status == COLLNET_EINVAL || status == COLLNET_ENOMEM) {
-		teams_report(c, text);
+	wrong = w->must_succeed ? "it failed" : teams_judge(c, status, text);
+	if (wrong != NULL) {
+		fixture_report(&w->fixture, "rank %u, step %u (%s): %s: %d %s", p->rank, c->number,
+			       script_name(c->step->kind), wrong, status, text);
 	}
 	p->failed[c->team] |= c->step->kind != STEP_MESSAGE;
 }
@@ -112,7 +113,7 @@ static void finish(struct team_call *c, int status, const char *text)
 	}
 	if (status == COLLNET_OK) {
 		teams_report(c, wrong(c));
-	} else {
+	} else if (!c->refused) {
 		note_failure(c, status, text);
 	}
 	if (c->work != NULL && c->step->kind != STEP_PREPARE) {
@@ -177,8 +178,10 @@ static bool prepare_work(struct process *p, struct work *x, const struct op_plan
 	}
 	x->args = (struct cn_coll_args){
 		.op = o->op,
-		.contention_aware = true,
-		.window = COLLNET_WINDOW_AUTO,
+		.algorithm = o->algorithm,
+		.permutation = o->permutation,
+		.contention_aware = o->contention_aware,
+		.window = o->window,
 		.root = o->root,
 		.bytes = cn_op_is_vector(o->op) ? 0 : o->bytes,
 		.blocks = x->buffers.blocks,
@@ -314,28 +317,81 @@ static int try_call(struct team_call *c, struct cn_err *err)
 	}
 }
 
+static bool calls_operation(const struct step *x)
+{
+	return x->kind == STEP_CALL || x->kind == STEP_START;
+}
+
+/* As collnetd: to prepare an operation is no part of one, and the engine does not know of its
+ * deadline. */
+static int prepare_in_time(const struct team_call *c, int rc, struct cn_err *err)
+{
+	return rc == COLLNET_INPROGRESS && c->step->kind == STEP_PREPARE &&
+			       c->deadline <= teams_now(c->process->world)
+		       ? cn_fail(err, COLLNET_ETIMEOUT,
+				 "the operation was not planned before the deadline")
+		       : rc;
+}
+
+/* Whether the call is refused for its options, as on all ranks. */
+static bool is_refused(const struct team_call *c, int rc)
+{
+	struct world *w = c->process->world;
+	enum verdict *v = &w->verdicts[c->number];
+	const bool refused = rc == COLLNET_ETOPO || rc == COLLNET_EINVAL || rc == COLLNET_ELIMIT;
+
+	if ((c->step->kind != STEP_CALL && c->step->kind != STEP_PREPARE) ||
+	    (c->work->args.algorithm == NULL && c->work->args.permutation == CN_PERM_AUTO) ||
+	    (rc != COLLNET_OK && !refused)) {
+		return false;
+	}
+	if (*v != VERDICT_NONE && *v != (refused ? VERDICT_REFUSED : VERDICT_TAKEN)) {
+		fixture_report(&w->fixture, "rank %u, step %u (%s): %s on other ranks only",
+			       c->process->rank, c->number, script_name(c->step->kind),
+			       refused ? "taken" : "refused");
+	}
+	*v = refused ? VERDICT_REFUSED : VERDICT_TAKEN;
+	return refused;
+}
+
 /* It may wait for a task: then it is made again. */
 void teams_make_call(struct team_call *c)
 {
 	struct process *p = c->process;
+	const uint32_t team = c->step->team;
 	struct cn_err err = { 0 };
 	int rc;
 
+	if (!c->posted && (calls_operation(c->step) || c->step->kind == STEP_SPLIT)) {
+		c->seq = p->called[team]++;
+		p->last[team][c->seq % COLLNET_OUTSTANDING_MAX] = c;
+	}
 	c->posted = true;
-	rc = try_call(c, &err);
+	rc = prepare_in_time(c, try_call(c, &err), &err);
 	p->waits = rc == COLLNET_INPROGRESS;
 	if (p->waits) {
 		p->blocked = c;
 		return;
 	}
-	if (p->blocked == c && (c->step->kind == STEP_CALL || c->step->kind == STEP_START)) {
+	if (p->blocked == c && calls_operation(c->step)) {
 		p->blocked = NULL;
 	}
-	if (rc != COLLNET_OK) {
-		finish(c, rc, err.text);
-	} else if (c->step->kind == STEP_PREPARE) {
-		finish(c, COLLNET_OK, "");
+	if (rc != COLLNET_OK && p->members[team] != NULL) {
+		cn_member_gives_up(p->members[team]);
 	}
+	if (is_refused(c, rc)) {
+		p->called[team] -= c->seq != UINT32_MAX;
+		c->seq = UINT32_MAX;
+		c->refused = true;
+	}
+	if (rc != COLLNET_OK || c->step->kind == STEP_PREPARE) {
+		finish(c, rc, err.text);
+	}
+}
+
+bool teams_makes(const struct step *x)
+{
+	return x->kind == STEP_JOIN || x->kind == STEP_SPLIT || x->kind == STEP_DERIVE;
 }
 
 /* The team that a step is of, or makes. */
@@ -357,7 +413,9 @@ bool teams_takes_part(const struct process *p, const struct step *x)
 	case STEP_JOIN:
 		return true;
 	case STEP_MESSAGE:
-		return x->from == p->rank || x->to == p->rank;
+		return x->from == p->rank || (x->to == p->rank && !x->hasty);
+	case STEP_LATE:
+		return x->from == p->rank;
 	case STEP_START:
 	case STEP_RELEASE:
 		return p->handles[x->handle].prepared != NULL && !p->failed[x->team];

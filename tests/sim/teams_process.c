@@ -7,6 +7,7 @@
 #include <string.h>
 
 static void advance(void *arg);
+static void strike(struct process *p, uint32_t number);
 
 void teams_kick(struct process *p)
 {
@@ -48,6 +49,7 @@ static void leave(struct process *p, uint32_t team, bool dead)
 	}
 	p->members[team] = NULL;
 	p->failed[team] = false;
+	p->left[team] |= m != NULL;
 	if (m != NULL) {
 		cn_team_leave(m, teams_now(p->world), dead);
 	}
@@ -67,6 +69,7 @@ static void stop_waiting(struct process *p)
 void teams_end_process(struct process *p, bool dead)
 {
 	p->gone = true;
+	p->died = dead;
 	stop_waiting(p);
 	for (uint32_t t = 0; t < p->world->script.nteams; t++) {
 		leave(p, t, dead);
@@ -82,10 +85,53 @@ void teams_end_process(struct process *p, bool dead)
 
 /* ---- steps ---------------------------------------------------------------------------- */
 
+static bool is_outstanding(const struct team_call *c)
+{
+	return c != NULL && c->completions == 0;
+}
+
 static bool must_wait(const struct process *p, const struct step *x)
 {
-	return p->outstanding >= p->world->depth || (x->kind == STEP_LEAVE && p->outstanding > 0) ||
-	       ((x->kind == STEP_START || x->kind == STEP_RELEASE) && p->handles[x->handle].busy);
+	const uint32_t next = p->called[x->team] % COLLNET_OUTSTANDING_MAX;
+
+	switch (x->kind) {
+	case STEP_LATE:
+		return false;
+	case STEP_LEAVE:
+		return p->outstanding > 0 && !x->hasty;
+	case STEP_RELEASE:
+		return (p->outstanding >= p->world->depth || p->handles[x->handle].busy) &&
+		       !x->hasty;
+	case STEP_START:
+		return p->outstanding >= p->world->depth || p->handles[x->handle].busy ||
+		       is_outstanding(p->last[x->team][next]);
+	case STEP_CALL:
+	case STEP_SPLIT:
+		return p->outstanding >= p->world->depth || is_outstanding(p->last[x->team][next]);
+	default:
+		return p->outstanding >= p->world->depth;
+	}
+}
+
+/* A step that is no call. False: it is one. */
+static bool make_other_step(struct process *p, const struct step *x)
+{
+	struct world *w = p->world;
+
+	switch (x->kind) {
+	case STEP_LEAVE:
+		leave(p, x->team, false);
+		return true;
+	case STEP_RELEASE:
+		release(p, x->handle);
+		return true;
+	case STEP_LATE:
+		p->scheduled = true;
+		cn_sim_at(w->fixture.sim, teams_now(w) + x->late, advance, p);
+		return true;
+	default:
+		return false;
+	}
 }
 
 static void begin_step(struct process *p, uint32_t number)
@@ -94,12 +140,7 @@ static void begin_step(struct process *p, uint32_t number)
 	const struct step *x = &w->script.steps[number];
 	struct team_call *c = &w->calls[(size_t)number * w->s->ranks + p->rank];
 
-	if (x->kind == STEP_LEAVE) {
-		leave(p, x->team, false);
-		return;
-	}
-	if (x->kind == STEP_RELEASE) {
-		release(p, x->handle);
+	if (make_other_step(p, x)) {
 		return;
 	}
 	*c = (struct team_call){
@@ -107,10 +148,12 @@ static void begin_step(struct process *p, uint32_t number)
 		.step = x,
 		.number = number,
 		.team = teams_team_of(p, x),
+		.seq = UINT32_MAX,
+		.at = teams_now(w),
 		.deadline = teams_now(w) + (w->must_succeed ? SUCCESS_DEADLINE : w->s->deadline),
 	};
 	p->outstanding++;
-	if (x->kind == STEP_JOIN || x->kind == STEP_SPLIT || x->kind == STEP_DERIVE) {
+	if (teams_makes(x)) {
 		p->blocked = c;
 	}
 	if (!teams_begin_call(c)) {
@@ -144,6 +187,10 @@ static void advance(void *arg)
 			break;
 		}
 		begin_step(p, p->next++);
+		strike(p, p->next - 1);
+		if (x->kind == STEP_LATE) {
+			break;
+		}
 	}
 	teams_kick(p);
 }
@@ -201,31 +248,55 @@ bool teams_somebody_waits(const struct world *w, uint32_t host)
 	return false;
 }
 
-/* The next task of a host, as in collnetd: where there is none, calls that wait for one are made
- * again, since it went with its team. */
+void teams_call_late(struct world *w, uint32_t host)
+{
+	for (uint32_t i = 0; i < w->s->ranks; i++) {
+		struct process *p = &w->processes[i];
+
+		if (p->host == host && p->waits && p->blocked->deadline <= teams_now(w)) {
+			teams_make_call(p->blocked);
+			teams_advance_later(p);
+			cn_sim_kick(w->fixture.sim, host);
+		}
+	}
+}
+
+static void begin_task(struct world *w, uint32_t host)
+{
+	struct task_event *t;
+
+	if (w->tasks[host] == NULL) {
+		w->tasks[host] = cn_engine_next_task(cn_sim_engine(w->fixture.sim, host));
+		if (w->tasks[host] == NULL) {
+			return;
+		}
+		t = malloc(sizeof(*t));
+		if (t == NULL) {
+			abort();
+		}
+		*t = (struct task_event){ w, host };
+		cn_sim_at(w->fixture.sim,
+			  teams_now(w) + cn_random(&w->fixture.random) % w->task_most, on_task_done,
+			  t);
+	}
+}
+
+/* The next task of a host, as in collnetd: where there is none, or one was dropped, calls that wait
+ * are made again, since theirs may have gone with its team. */
 void teams_give_task(struct world *w, uint32_t host)
 {
 	struct cn_engine *e = cn_sim_engine(w->fixture.sim, host);
-	struct task_event *t;
 
-	if (w->fixture.s->config.engine.task_min == 0 || e == NULL || w->tasks[host] != NULL) {
+	if (w->fixture.s->config.engine.task_min == 0 || e == NULL) {
 		return;
 	}
-	w->tasks[host] = cn_engine_next_task(e);
-	if (w->tasks[host] == NULL && teams_somebody_waits(w, host)) {
+	begin_task(w, host);
+	for (int i = 0; i < 2 && teams_somebody_waits(w, host) &&
+			(cn_engine_tasks_dropped(e) || w->tasks[host] == NULL);
+	     i++) {
 		make_waiting(w, host);
-		w->tasks[host] = cn_engine_next_task(e);
+		begin_task(w, host);
 	}
-	if (w->tasks[host] == NULL) {
-		return;
-	}
-	t = malloc(sizeof(*t));
-	if (t == NULL) {
-		abort();
-	}
-	*t = (struct task_event){ w, host };
-	cn_sim_at(w->fixture.sim, teams_now(w) + cn_random(&w->fixture.random) % (2 * CN_MS),
-		  on_task_done, t);
 }
 
 /* ---- faults --------------------------------------------------------------------------- */
@@ -241,7 +312,8 @@ static void crash(struct world *w, uint32_t host)
 		if (p->host != host) {
 			continue;
 		}
-		p->gone = true; /* what it has goes with the engine */
+		p->gone = p->died = true; /* what it has goes with the engine */
+		memset(p->left, true, sizeof(p->left));
 		p->endpoint = NULL;
 		stop_waiting(p);
 		for (uint32_t h = 0; h < w->script.nhandles; h++) {
@@ -250,6 +322,19 @@ static void crash(struct world *w, uint32_t host)
 		memset(p->members, 0, sizeof(p->members));
 	}
 	cn_sim_crash(w->fixture.sim, host);
+}
+
+/* All teams of the host fail, and its endpoints' messages; the processes go on. */
+static void fail_interface(struct world *w, uint32_t host)
+{
+	struct cn_engine *e = cn_sim_engine(w->fixture.sim, host);
+	char text[128];
+
+	snprintf(text, sizeof(text), "interface eth0 of node %s is down",
+		 w->s->topo->vertices[w->s->topo->hosts[host]].name);
+	cn_engine_fail(e, teams_now(w), COLLNET_EIFACE, text);
+	cn_sim_kick(w->fixture.sim, host);
+	teams_give_task(w, host);
 }
 
 static void on_fault(void *arg)
@@ -271,29 +356,62 @@ static void on_fault(void *arg)
 		crash(w, f->host);
 	} else if (f->kind == FAULT_NO_CALL) { /* after the next step */
 		w->processes[f->rank].stop = w->processes[f->rank].next + 1;
+	} else if (w->interface_fails) {
+		fail_interface(w, w->processes[f->rank].host);
 	} else if (!w->processes[f->rank].gone) {
 		teams_end_process(&w->processes[f->rank], f->kind == FAULT_DIE);
 	}
 }
 
-/* The time of the last event. */
-cn_time teams_schedule_faults(struct world *w, struct fault_event *events)
+static void schedule(struct world *w, uint32_t fault, bool end, cn_time at)
 {
-	cn_time last = teams_now(w);
-	uint32_t n = 0;
+	struct fault_event *h = &w->events[2 * fault + end];
 
-	for (uint32_t i = 0; i < w->s->nfaults && w->s->profile != PROFILE_LOSS; i++) {
+	*h = (struct fault_event){ &w->fixture, &w->s->faults[fault], end };
+	cn_sim_at(w->fixture.sim, at, on_fault, h);
+	w->quiet = at > w->quiet ? at : w->quiet;
+}
+
+/* A process that fails, does so in the step that was chosen, if one was. */
+static bool strikes(const struct world *w, const struct fault_plan *f)
+{
+	return f->kind >= FAULT_CRASH && w->script.strike != UINT32_MAX;
+}
+
+/* Its call of this step was made. */
+static void strike(struct process *p, uint32_t number)
+{
+	struct world *w = p->world;
+	for (uint32_t i = 0; i < w->s->nfaults && number == w->script.strike && !w->struck; i++) {
+		const cn_time at = teams_now(w) + 1 + cn_random(&w->fixture.random) % CN_MS;
 		const struct fault_plan *f = &w->s->faults[i];
-		const cn_time times[2] = { teams_now(w) + f->at, teams_now(w) + f->until };
 
-		for (uint32_t k = 0; k < (f->until != CN_NEVER ? 2u : 1u); k++) {
-			if (k == 1 && f->kind >= FAULT_DIE) {
-				continue;
-			}
-			events[n] = (struct fault_event){ &w->fixture, f, k == 1 };
-			cn_sim_at(w->fixture.sim, times[k], on_fault, &events[n++]);
-			last = times[k] > last ? times[k] : last;
+		if (f->kind == FAULT_NO_CALL || !strikes(w, f) ||
+		    (f->kind == FAULT_CRASH ? f->host != p->host : f->rank != p->rank)) {
+			continue;
+		}
+		w->struck = true;
+		schedule(w, i, false, at);
+		if (f->kind == FAULT_CRASH && f->until != CN_NEVER) {
+			schedule(w, i, true, at + f->until - f->at);
 		}
 	}
-	return last;
+}
+
+void teams_schedule_faults(struct world *w)
+{
+	for (uint32_t i = 0; i < w->s->nfaults && w->s->profile != PROFILE_LOSS; i++) {
+		const struct fault_plan *f = &w->s->faults[i];
+
+		if (strikes(w, f)) {
+			if (f->kind == FAULT_NO_CALL) {
+				w->processes[f->rank].stop = w->script.strike;
+			}
+			continue;
+		}
+		schedule(w, i, false, teams_now(w) + f->at);
+		if (f->until != CN_NEVER && f->kind < FAULT_DIE) {
+			schedule(w, i, true, teams_now(w) + f->until);
+		}
+	}
 }

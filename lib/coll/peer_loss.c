@@ -30,8 +30,27 @@ void cn_engine_set_carrier(struct cn_engine *e, bool carrier)
 	e->no_carrier = !carrier;
 }
 
+/* A node that is not in the team was heard since the others have been silent. */
+static bool hears_others(const struct cn_team *t, cn_time now)
+{
+	struct cn_node *n = t->engine->own.node;
+	struct collnet_node_info info;
+	bool heard = false;
+
+	for (uint32_t i = 0; i < cn_node_peers(n) && !heard; i++) {
+		const struct cn_peer *p = cn_node_peer(n, i);
+
+		if (cn_team_node_of(t, p) == UINT32_MAX) {
+			cn_peer_info(p, now, &info);
+			heard = info.alive && info.heard_ns < t->engine->config.node.dead_after / 2;
+		}
+	}
+	return heard;
+}
+
 /*
- * One peer is lost by silence. All of them: this node is cut off. Some: they are named as a group.
+ * One peer is lost by silence. All of them, and nobody else is heard: this node is cut off. Else
+ * they are named as a group.
  */
 static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer *p, uint32_t lost)
 {
@@ -57,7 +76,7 @@ static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer
 	if (silent == 1) {
 		cn_team_fail(t, true, COLLNET_EPEER, "node %s stopped answering node %s%s",
 			     t->nodes[lost].name, c->node.name, other);
-	} else if (silent == peers) {
+	} else if (silent == peers && !hears_others(t, now)) {
 		cn_team_fail(t, true, COLLNET_EPEER,
 			     "node %s is cut off: none of its %u peers "
 			     "answers%s%s%s",

@@ -118,6 +118,50 @@ static void engine__node_is_cut_off(void **state)
 	assert_true(cases >= 24);
 }
 
+/* Both peers of node 0 in a job are cut off: it is not, as it goes on with node 3 in another one.
+ */
+static void engine__peers_of_a_job_are_cut_off(void **state)
+{
+	const struct cn_coll_args a = { .op = CN_OP_BARRIER,
+					.window = COLLNET_WINDOW_AUTO,
+					.deadline = CN_NEVER };
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+	struct engine_waiter joined[2];
+	struct cn_member *other[2];
+	struct cn_err err;
+
+	(void)state;
+	w->ranks = 3;
+	for (uint32_t r = 0; r < 3; r++) {
+		engine_join(w, r, r, "job", SECOND);
+	}
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_int_equal(cn_team_join(w->engines[3 * r], w->now, OWNER, "other", r, 2,
+					      w->now + SECOND, engine_begin_wait(w, &joined[r]),
+					      &other[r], &err),
+				 COLLNET_OK);
+	}
+	engine_run(w, SECOND);
+	cn_hub_cut(w->hub, 1, true);
+	cn_hub_cut(w->hub, 2, true);
+	assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
+	for (uint32_t i = 0; i < 8 && w->rank[0].op[0].calls == 0; i++) {
+		for (uint32_t r = 0; r < 2; r++) {
+			assert_int_equal(cn_coll_post(other[r], w->now, &a,
+						      engine_begin_wait(w, &joined[r]), &err),
+					 COLLNET_OK);
+		}
+		engine_run(w, 250 * CN_MS);
+	}
+	assert_string_equal(w->rank[0].op[0].text,
+			    "2 of 2 peers stopped answering: n1-n2 (seen by node n0)");
+	for (uint32_t r = 0; r < 2; r++) {
+		cn_team_leave(other[r], w->now, false);
+	}
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 /* It is cut off while it keeps the others waiting for its call; and after it comes back, a new
  * job works. */
 static void engine__absent_caller_is_cut_off(void **state)
@@ -446,6 +490,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(engine__losses),
 		cmocka_unit_test(engine__node_is_cut_off),
+		cmocka_unit_test(engine__peers_of_a_job_are_cut_off),
 		cmocka_unit_test(engine__absent_caller_is_cut_off),
 		cmocka_unit_test(engine__rank_dies_after_its_last_operation),
 		cmocka_unit_test(engine__node_ends_before_its_data_is_taken),

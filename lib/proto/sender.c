@@ -253,14 +253,20 @@ static cn_time jitter(const struct cn_peer *p, cn_time rto)
 	return p->tx.backoff > 0 ? (cn_time)(cn_random(&state) % ((uint64_t)rto / 4 + 1)) : 0;
 }
 
+/* Whether the peer has ever sent a frame of the session. */
+static bool was_heard(const struct cn_peer *p)
+{
+	return p->live.last_session_rx != 0;
+}
+
 /*
- * Whether frames in flight leave the global window to others for a moment, after a timeout. Of a
+ * Whether frames in flight leave the global window to others, after a timeout. Of a
  * team that is not ready there, a peer sends nothing, and keeps what comes until it is. If such
  * frames filled the window for so long, they could keep back what the peer needs to be ready.
  */
 static bool gives_way(const struct cn_peer *p)
 {
-	return p->live.last_session_rx == 0 && cn_node_window(p->node)->kept_back;
+	return !was_heard(p) && cn_node_window(p->node)->kept_back;
 }
 
 void cn_sender_timeout(struct cn_peer *p)
@@ -302,6 +308,11 @@ bool cn_sender_may_resend(struct cn_peer *p)
 	struct cn_rtx_frame *f = cn_rtx_at(&p->tx.queue, p->tx.queue.next);
 	struct cn_node *n = p->node;
 
+	/* What gave way stays out of the window: of several such sessions one would always be in
+	 * it. A frame is sent per timeout, as cwnd is 1. */
+	if (f->refused && !was_heard(p)) {
+		return true;
+	}
 	if (f->refused && f->token != NULL && !n->ops->resend(n->ctx, f->token, &f->flags)) {
 		return false;
 	}

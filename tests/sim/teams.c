@@ -307,6 +307,7 @@ static const uint64_t findings[] = {
 	1002162, /* ranks that had called were missing, as another one of their node had not */
 	1007370, /* a node that had stopped said of others that they were gone */
 	10000036, /* a call was refused on one rank of a node, and did not match on the other */
+	14003217, /* frames to several teams that were not ready took turns to fill a window */
 	12000617, /* a node that heard others of another team was said to be cut off */
 	12000041, /* a rank died with a split in its last step, and the others were not told */
 };

@@ -17,6 +17,7 @@
 /* What nodes say of a new team may wait in full queues, and be lost. */
 #define HEARD_BEFORE (1000 * CN_MS)
 #define SMALL_POOL   128u
+#define SLOW	     (5000 * CN_MS) /* dead_after on links of less than 100 Mbit/s (scenario.c) */
 
 /* A claim about ranks of a team, in the error of a call. */
 struct claim {
@@ -138,9 +139,12 @@ static bool is_true_of(const struct claim *k, const char *list, true_of *is)
 	return all;
 }
 
-/* Nothing happens to hosts and links. */
+/* Nothing happens to hosts and links, whose full queues take less time than an answer may. */
 static bool is_calm(const struct world *w)
 {
+	if (w->s->config.engine.node.dead_after >= SLOW) {
+		return false;
+	}
 	for (uint32_t i = 0; i < w->s->nfaults; i++) {
 		if (w->s->faults[i].kind < FAULT_DIE) {
 			return false;

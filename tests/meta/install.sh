@@ -22,7 +22,7 @@ make -C "$t/build" install prefix="$t/other" >"$t/log" 2>&1 || {
 	exit 1
 }
 for f in include/collnet/collnet.h lib/libcollnet.so lib/libcollnet.a lib/pkgconfig/collnet.pc \
-	bin/collnet sbin/collnetd lib/systemd/system/collnetd.service \
+	lib/wireshark/plugins/collnet.lua bin/collnet sbin/collnetd lib/systemd/system/collnetd.service \
 	lib/sysctl.d/10-collnet.conf lib/sysusers.d/collnet.conf share/man/man1/collnet.1 \
 	share/collnet/compare/tools/compare/loop_mpi.c share/man/man8/collnetd.8 \
 	share/doc/collnet/examples/topologies/aapc-c.topo; do

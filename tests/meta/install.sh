@@ -25,7 +25,8 @@ for f in include/collnet/collnet.h lib/libcollnet.so lib/libcollnet.a lib/pkgcon
 	lib/wireshark/plugins/collnet.lua bin/collnet sbin/collnetd lib/systemd/system/collnetd.service \
 	lib/sysctl.d/10-collnet.conf lib/sysusers.d/collnet.conf share/man/man1/collnet.1 \
 	share/collnet/compare/tools/compare/loop_mpi.c share/man/man8/collnetd.8 \
-	share/doc/collnet/examples/topologies/aapc-c.topo; do
+	share/doc/collnet/examples/topologies/aapc-c.topo \
+	share/bash-completion/completions/collnetd share/zsh/site-functions/_collnet; do
 	for prefix in "$PREFIX" "$t/other"; do
 		[ -e "$prefix/$f" ] || {
 			echo "make install does not install $prefix/$f"

@@ -433,5 +433,5 @@ list-sim-tests:
 list-lab-programs:
 	@for t in $(lab_programs); do echo $$t; done
 
-EXTRA_DIST += tests/run tests/bare tests/soak tests/stream tests/trials tests/sharing tests/torch tests/mutants tests/mutants.list tests/mpi-cost tests/mpi-suite tests/mpi4py-suite tests/packages tests/programs tests/programs.d tests/meta tests/fuzz/corpus \
+EXTRA_DIST += tests/run tests/bare tests/soak tests/stream tests/trials tests/sharing tests/torch tests/mutants tests/mutants.list tests/mpi-cost tests/mpi-suite tests/mpi4py-suite tests/packages tests/rpm tests/programs tests/programs.d tests/meta tests/fuzz/corpus \
 	tests/lab/python_arguments.py tests/lab/python_calls.py tests/lab/python_checks.py tests/lab/python_requests.py tests/lab/python_signals.py tests/lab/torch_calls.py tests/lab/torch_compare.py tests/lab/mpi_arguments.c tests/lab/mpi_cases.c tests/lab/mpi_check.c tests/lab/mpi_choices.h tests/lab/mpi_cost.c tests/lab/mpi_errors.h tests/lab/mpi_inter.c tests/lab/mpi_large.c tests/lab/mpi_memory.c tests/lab/mpi_neighbours.c tests/lab/mpi_nonblocking.h tests/lab/mpi_outstanding.h tests/lab/mpi_persistent.c tests/lab/mpi_persistent_names.h tests/lab/mpi_program.c tests/lab/mpi_program.f tests/lab/mpi_program.f90 tests/lab/mpi_teams.c

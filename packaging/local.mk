@@ -8,4 +8,4 @@ bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = packaging/completions/collnet packaging/completions/collnetd
 zshcompletiondir = $(datadir)/zsh/site-functions
 dist_zshcompletion_DATA = packaging/completions/_collnet
-EXTRA_DIST += packaging/collnet.spec
+EXTRA_DIST += packaging/collnet.spec packaging/spack/package.py

@@ -12,6 +12,12 @@
 
 #define CN_SIPHASH_KEY 16
 
+#define CN_SIPHASH_TAG 16
+
 uint64_t cn_siphash(const uint8_t key[CN_SIPHASH_KEY], const void *data, size_t len);
+/* The variant of 16 bytes, of two pieces one after the other; the first has a multiple of 8 bytes.
+ */
+void cn_siphash_tag(const uint8_t key[CN_SIPHASH_KEY], const void *first, size_t first_len,
+		    const void *data, size_t len, uint8_t out[CN_SIPHASH_TAG]);
 
 #endif

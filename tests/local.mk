@@ -4,6 +4,7 @@
 # One program a source file: test_<file>.c is for lib/*/<file>.c. A new test is one line here.
 unit_tests = \
 	tests/unit/test_adaptive_window \
+	tests/unit/test_auth \
 	tests/unit/test_aapc \
 	tests/unit/test_aapc_close \
 	tests/unit/test_aapc_tables \

@@ -515,6 +515,7 @@ bool cn_division_keep(struct cn_team *t, const struct cn_rx_frame *f)
 	struct cn_division *d = t->division;
 	struct early_frame *e;
 	struct cn_wire w;
+	uint32_t header;
 
 	if (d->nearly >= EARLY_MAX || t->engine->early_frames >= CN_EARLY_FRAMES ||
 	    cn_wire_get(f->data, f->len, &w) != CN_WIRE_OK ||
@@ -522,17 +523,17 @@ bool cn_division_keep(struct cn_team *t, const struct cn_rx_frame *f)
 	    (w.type != CN_TYPE_COLL && w.type != CN_TYPE_CONTROL) || !of_parent(t, f->ether + 6)) {
 		return false;
 	}
-	e = malloc(sizeof(*e) + CN_HEAD + w.length);
+	header = cn_wire_header(w.authenticated);
+	e = malloc(sizeof(*e) + CN_ETH_HEADER + header + w.length);
 	if (e == NULL) {
 		return false;
 	}
 	e->next = NULL;
 	e->encapsulation = f->encapsulation;
-	e->len = CN_WIRE_HEADER + w.length;
+	e->len = header + w.length;
 	memcpy(e->header, f->ether, CN_ETH_HEADER);
-	memcpy(e->header + CN_ETH_HEADER, f->data, CN_WIRE_HEADER);
-	memcpy(e->header + CN_HEAD, f->payload != NULL ? f->payload : f->data + CN_WIRE_HEADER,
-	       w.length);
+	memcpy(e->header + CN_ETH_HEADER, f->data, header);
+	memcpy(e->header + CN_ETH_HEADER + header, cn_wire_body(f, &w), w.length);
 	*d->last = e;
 	d->last = &e->next;
 	d->nearly++;

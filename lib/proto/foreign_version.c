@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Nothing of a frame of another wire version is read beyond the version, so only the address of its
- * sender is known. A frame of another encapsulation is treated alike: no session with its sender is
- * possible. Neither is one with a node that has the name of this one: each refuses the other, so
- * that only this tells users; nor with one that has the name of another node, which keeps it. The
- * table has CN_FOREIGN_VERSIONS entries. An entry is replaced when nothing of its sender came for a
- * few seconds, so that forged addresses cannot displace a node that repeats its hellos; it expires
+ * sender is known. A frame of another encapsulation, with a tag if this node has no key, without
+ * one or with a wrong one if it has, is treated alike: no session with its sender is possible.
+ * Neither is one with a node that has the name of this one: each refuses the other, so that only
+ * this tells users; nor with one that has the name of another node, which keeps it. The table has
+ * CN_FOREIGN_VERSIONS entries. An entry is replaced when nothing of its sender came for a few
+ * seconds, so that forged addresses cannot displace a node that repeats its hellos; it expires
  * after a minute.
  */
 #include "proto/foreign_version.h"
@@ -45,6 +46,11 @@ void cn_foreign_version_text(const struct cn_node *n, const struct cn_mismatch *
 	} else if (what->version != CN_WIRE_VERSION) {
 		snprintf(out, CN_FOREIGN_VERSION_TEXT, "speaks wire version %u, this node %u",
 			 what->version, CN_WIRE_VERSION);
+	} else if (what->encapsulation == n->config.encapsulation) {
+		snprintf(out, CN_FOREIGN_VERSION_TEXT, "%s",
+			 what->other_key       ? "has another key than this node"
+			 : what->authenticated ? "has a key, this node none"
+					       : "has no key, this node has one");
 	} else {
 		snprintf(out, CN_FOREIGN_VERSION_TEXT, "uses encapsulation %s, this node %s",
 			 cn_encapsulation_name(what->encapsulation),
@@ -55,6 +61,7 @@ void cn_foreign_version_text(const struct cn_node *n, const struct cn_mismatch *
 static bool is_alike(const struct cn_mismatch *a, const struct cn_mismatch *b)
 {
 	return a->version == b->version && a->encapsulation == b->encapsulation &&
+	       a->authenticated == b->authenticated && a->other_key == b->other_key &&
 	       strcmp(a->name, b->name) == 0;
 }
 

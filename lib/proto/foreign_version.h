@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Nodes with which no session is possible: of another wire version, of the same version in another
- * encapsulation, or with the name of this node or of another one.
+ * encapsulation, without this node's key, or with the name of this node or of another one.
  */
 #ifndef CN_FOREIGN_VERSION_H
 #define CN_FOREIGN_VERSION_H
@@ -18,6 +18,8 @@ struct cn_peer;
 struct cn_mismatch {
 	uint8_t version;
 	enum cn_encapsulation encapsulation;
+	bool authenticated;
+	bool other_key; /* its tag is wrong */
 	/* Of the node, and of this one or of another one that answers; "": it is not about that. */
 	char name[COLLNET_NAME_MAX + 1];
 };
@@ -51,7 +53,8 @@ void cn_foreign_version_forget(struct cn_node *n, const uint8_t mac[6]);
 void cn_other_cluster_note(struct cn_node *n, uint16_t id);
 /* Whether one came during the last minute; *id: its cluster, or one of theirs. */
 bool cn_node_other_cluster(const struct cn_node *n, cn_time now, uint16_t *id);
-/* "speaks wire version 2, this node 3", "uses encapsulation udp, this node raw", "is called n1, as
+/* "speaks wire version 2, this node 3", "uses encapsulation udp, this node raw", "has a key, this
+ * node none", "has no key, this node has one", "has another key than this node", "is called n1, as
  * this node" or "is called n1, as another node". */
 #define CN_FOREIGN_VERSION_TEXT sizeof(((struct collnet_node_info *)NULL)->mismatch)
 void cn_foreign_version_text(const struct cn_node *n, const struct cn_mismatch *what,

@@ -25,7 +25,7 @@
 #define CN_FRAME_MTU_MIN 576 /* of an interface, besides the headers of the encapsulation */
 /* Frames that a link sends at once: of MTU 1500 in the 64 KiB of an IPv4 datagram. */
 #define CN_SUPER_FRAME_MAX 44
-#define CN_FRAME_HEAD	   192 /* Ethernet header + wire header + largest hello */
+#define CN_FRAME_HEAD	   192 /* Ethernet header + wire header + counter, tag + largest hello */
 
 /* What is between the Ethernet header and the collnet frame on the wire. */
 enum cn_encapsulation {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "proto/auth.h"
 #include "util/byteorder.h"
 
 size_t cn_goodbye_list_size(uint32_t max_peers)
@@ -21,6 +22,10 @@ void cn_goodbye_list_init(struct cn_goodbye_list *l, const struct cn_node_config
 	l->mtu = c->mtu;
 	l->epoch = c->epoch;
 	memcpy(l->name, c->name, sizeof(l->name));
+	l->authenticated = c->authenticated;
+	if (c->authenticated) {
+		cn_auth_hello_key(c->cluster_key, l->hello_key);
+	}
 	for (uint32_t i = 0; i < c->max_peers; i++) {
 		atomic_init(&l->peers[i].to, 0);
 		atomic_init(&l->peers[i].session, 0);
@@ -62,7 +67,9 @@ size_t cn_goodbye_list_frame(const struct cn_goodbye_list *l, uint32_t i,
 	struct cn_wire wire = {
 		.type = CN_TYPE_HELLO,
 		.flags = CN_FLAG_BYE | CN_FLAG_UNICAST,
+		.authenticated = l->authenticated != 0,
 	};
+	uint8_t *body = out + CN_ETH_HEADER + cn_wire_header(wire.authenticated);
 	uint64_t to, session;
 
 	if (i >= l->max_peers) {
@@ -79,9 +86,12 @@ size_t cn_goodbye_list_frame(const struct cn_goodbye_list *l, uint32_t i,
 	memcpy(out + 6, l->mac, 6);
 	cn_put_be16(out + 12, l->ethertype);
 	memcpy(h.name, l->name, sizeof(h.name) - 1);
-	wire.length = (uint16_t)cn_hello_put(out + CN_HEAD, &h);
+	wire.length = (uint16_t)cn_hello_put(body, &h);
 	wire.session = (uint32_t)(session >> 32);
 	wire.seq = (uint32_t)session;
 	cn_wire_put(out + CN_ETH_HEADER, &wire);
-	return CN_HEAD + (size_t)wire.length;
+	if (wire.authenticated) {
+		cn_auth_seal(l->hello_key, out, 0, body, wire.length);
+	}
+	return (size_t)(body - out) + wire.length;
 }

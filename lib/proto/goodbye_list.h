@@ -38,6 +38,8 @@ struct cn_goodbye_list {
 	uint64_t epoch;
 	uint32_t reason; /* of enum cn_bye */
 	char name[COLLNET_NAME_MAX + 1];
+	uint8_t authenticated;
+	uint8_t hello_key[CN_SIPHASH_KEY]; /* if authenticated */
 	struct cn_goodbye peers[];
 };
 

@@ -138,7 +138,9 @@ static bool is_taken(const struct cn_node *n, const char *name)
 /* A node has the name of this one or of another one. */
 static void note_name(struct cn_node *n, const uint8_t mac[6], const char *name)
 {
-	struct cn_mismatch what = { CN_WIRE_VERSION, n->config.encapsulation, "" };
+	struct cn_mismatch what = { .version = CN_WIRE_VERSION,
+				    .encapsulation = n->config.encapsulation,
+				    .authenticated = n->config.authenticated };
 
 	snprintf(what.name, sizeof(what.name), "%s", name);
 	cn_foreign_version_note(n, mac, &what);

@@ -95,28 +95,48 @@ static void stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p,
 }
 
 /* What is wrong with a frame whatever its addresses are. */
-static enum cn_wire_fault check(struct cn_node *n, const struct cn_rx_frame *f,
-				const uint8_t *payload, struct cn_wire *w)
+static enum cn_wire_fault check(struct cn_node *n, const struct cn_rx_frame *f, struct cn_wire *w)
 {
 	enum cn_wire_fault fault = cn_wire_get(f->data, f->len, w);
+	const uint8_t *body;
 
 	if (fault != CN_WIRE_OK) {
 		return fault;
 	}
+	body = cn_wire_body(f, w);
 	if (w->type != CN_TYPE_HELLO) {
 		return w->length > n->payload ? CN_WIRE_BAD : CN_WIRE_OK;
 	}
-	if (!cn_hello_is_foreign(payload, w->length, n->config.cluster)) {
+	if (!cn_hello_is_foreign(body, w->length, n->config.cluster)) {
 		return CN_WIRE_OK;
 	}
-	cn_other_cluster_note(n, cn_hello_cluster(payload));
+	cn_other_cluster_note(n, cn_hello_cluster(body));
 	return CN_WIRE_FOREIGN;
+}
+
+/* No session is possible with the sender of such a frame, and nothing else of it is read. */
+static bool is_of_others(struct cn_node *n, const uint8_t from[6], const struct cn_rx_frame *f,
+			 const struct cn_wire *w)
+{
+	struct cn_mismatch what = { w->version, f->encapsulation, w->authenticated, false, "" };
+
+	if (w->version == CN_WIRE_VERSION && f->encapsulation == n->config.encapsulation &&
+	    w->authenticated == n->config.authenticated) {
+		if (!w->authenticated || w->type != CN_TYPE_HELLO ||
+		    cn_auth_is_genuine(n->hello_key, from, f->data, cn_wire_body(f, w),
+				       w->length)) {
+			return false;
+		}
+		what.other_key = true;
+	}
+	n->counters.version_frames++;
+	cn_foreign_version_note(n, from, &what);
+	return true;
 }
 
 void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 {
 	const uint8_t *to = f->ether, *from = f->ether + 6;
-	const uint8_t *payload = f->payload != NULL ? f->payload : f->data + CN_WIRE_HEADER;
 	size_t bytes = CN_ETH_HEADER + cn_encapsulation_bytes(f->encapsulation) + f->len;
 	struct cn_wire w;
 	struct cn_peer *p;
@@ -126,7 +146,7 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 	if (n->leaving) {
 		return;
 	}
-	fault = check(n, f, payload, &w);
+	fault = check(n, f, &w);
 	if (fault != CN_WIRE_OK && fault != CN_WIRE_FOREIGN_VERSION) {
 		*(fault == CN_WIRE_FOREIGN ? &n->counters.foreign_frames
 					   : &n->counters.bad_frames) += 1;
@@ -142,16 +162,13 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 		n->counters.bad_frames++;
 		return;
 	}
-	if (fault == CN_WIRE_FOREIGN_VERSION || f->encapsulation != n->config.encapsulation) {
-		n->counters.version_frames++;
-		cn_foreign_version_note(n, from,
-					&(struct cn_mismatch){ w.version, f->encapsulation, "" });
+	if (is_of_others(n, from, f, &w)) {
 		return;
 	}
 	n->counters.bytes_received += bytes < CN_ETH_MIN ? CN_ETH_MIN : bytes;
 	if (w.type == CN_TYPE_HELLO && n->config.port == 0) {
 		n->counters.frames_received++;
-		cn_hello_take(n, from, &w, payload);
+		cn_hello_take(n, from, &w, cn_wire_body(f, &w));
 		return;
 	}
 	p = cn_peer_by_mac(n, from);
@@ -162,6 +179,11 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 	}
 	if (!in_window(p, &w)) {
 		n->counters.stale_frames++;
+		return;
+	}
+	if (w.authenticated &&
+	    !cn_auth_accept(&p->auth, from, f->data, cn_wire_body(f, &w), w.length)) {
+		n->counters.bad_frames++;
 		return;
 	}
 	n->counters.frames_received++;
@@ -175,7 +197,7 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 	if (w.type == CN_TYPE_ACK) {
 		take_ack(p, &w, f->len);
 	} else {
-		cn_receiver_data(p, &w, payload);
+		cn_receiver_data(p, &w, cn_wire_body(f, &w));
 	}
 }
 
@@ -187,7 +209,8 @@ bool cn_node_place(struct cn_node *n, const struct cn_rx_frame *f, struct cn_rx_
 
 	if (n->ops->place == NULL || n->leaving || f->encapsulation != n->config.encapsulation ||
 	    memcmp(f->ether, n->config.mac, 6) != 0 ||
-	    cn_wire_get(f->data, f->len, &w) != CN_WIRE_OK) {
+	    cn_wire_get(f->data, f->len, &w) != CN_WIRE_OK ||
+	    w.authenticated != n->config.authenticated) {
 		return false;
 	}
 	p = cn_peer_by_mac(n, f->ether + 6);
@@ -197,6 +220,6 @@ bool cn_node_place(struct cn_node *n, const struct cn_rx_frame *f, struct cn_rx_
 	rx = (struct cn_rx){
 		.type = w.type, .flags = w.flags, .len = w.length, .stream = w.stream
 	};
-	out->header = CN_WIRE_HEADER;
+	out->header = cn_wire_header(w.authenticated);
 	return n->ops->place(n->ctx, p, &rx, out);
 }

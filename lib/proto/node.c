@@ -89,7 +89,10 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 	n->config = *c;
 	n->ops = ops;
 	n->ctx = ctx;
-	n->header = cn_encapsulation_bytes(c->encapsulation) + CN_WIRE_HEADER;
+	n->header = cn_encapsulation_bytes(c->encapsulation) + cn_wire_header(c->authenticated);
+	if (c->authenticated) {
+		cn_auth_hello_key(c->cluster_key, n->hello_key);
+	}
 	n->payload = c->mtu - n->header;
 	n->hash_mask = slots - 1;
 	n->own_window.limit = COLLNET_WINDOW_OFF;
@@ -320,9 +323,7 @@ void cn_node_abandon(struct cn_node *n, void *token)
 
 void cn_node_abandon_longer(struct cn_node *n, uint32_t mtu)
 {
-	const uint32_t headers = cn_encapsulation_bytes(n->config.encapsulation) + CN_WIRE_HEADER;
-
-	abandon(n, NULL, mtu > headers ? mtu - headers + 1 : 1);
+	abandon(n, NULL, mtu > n->header ? mtu - n->header + 1 : 1);
 }
 
 void *cn_node_buffer_get(struct cn_node *n)

@@ -30,7 +30,7 @@
  *   connect.h                 sessions of other ports than 0
  *   path_mtu.h                path MTU validation
  *   global_window.h           W_g, over all peers
- *   wire.h                    the wire format
+ *   wire.h, auth.h            the wire format; authenticated frames
  *
  * peer_impl.h and node_impl.h put these together; input.c, output.c and timers.c are the four
  * calls.
@@ -71,6 +71,8 @@ struct cn_node_config {
 	uint64_t epoch;		     /* of this incarnation: not 0, and a new one at every start */
 	uint8_t key[CN_SIPHASH_KEY]; /* secret, random, a new one at every start: nonces follow from
 				      * it. All 0 in tests only */
+	bool authenticated;	     /* all frames are, by the key of the cluster: auth.h */
+	uint8_t cluster_key[CN_SIPHASH_KEY];
 	char name[COLLNET_NAME_MAX + 1];
 	uint32_t mtu;	       /* bytes after the Ethernet header, 576 .. 65,000; and what the
 				* encapsulation takes of them, from 576 more on */

@@ -18,9 +18,10 @@ struct cn_node {
 	struct cn_node_config config;
 	const struct cn_node_ops *ops;
 	void *ctx;
-	cn_time now;	  /* of the call in progress */
-	uint32_t header;  /* bytes between a frame's Ethernet header and its payload */
-	uint32_t payload; /* bytes that a frame carries */
+	cn_time now;	 /* of the call in progress */
+	uint32_t header; /* bytes between a frame's Ethernet header and its payload */
+	uint8_t hello_key[CN_SIPHASH_KEY]; /* if frames are authenticated */
+	uint32_t payload;		   /* bytes that a frame carries */
 
 	/* the node table */
 	struct cn_peer **peers; /* [max_peers], the first npeers in use */

@@ -14,20 +14,42 @@ static uint64_t on_wire(const struct cn_node *n, uint32_t payload)
 	return len < CN_ETH_MIN ? CN_ETH_MIN : len;
 }
 
-static void build(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
+/* The body follows the head in the frame, unless it is apart. */
+static uint8_t *body_of(const struct cn_node *n, struct cn_frame *out)
+{
+	return out->head + CN_ETH_HEADER + cn_wire_header(n->config.authenticated);
+}
+
+/* Without the tag, which covers the body. */
+static void build(struct cn_node *n, const uint8_t mac[6], struct cn_wire *w,
 		  const uint8_t *payload, struct cn_frame *out)
 {
+	w->authenticated = n->config.authenticated;
 	memcpy(out->head, mac, 6);
 	memcpy(out->head + 6, n->config.mac, 6);
 	cn_put_be16(out->head + 12, n->config.ethertype);
 	cn_wire_put(out->head + CN_ETH_HEADER, w);
-	out->head_len = CN_HEAD;
+	out->head_len = (uint16_t)(body_of(n, out) - out->head);
 	out->flow = cn_wire_flow(w);
 	out->ends = false;
 	out->payload = payload;
 	out->payload_len = payload != NULL ? w->length : 0;
 	n->counters.frames_sent++;
 	n->counters.bytes_sent += on_wire(n, w->length);
+}
+
+/* A frame of the session with p. */
+static void build_to(struct cn_peer *p, struct cn_wire *w, const uint8_t *payload,
+		     struct cn_frame *out)
+{
+	struct cn_node *n = p->node;
+
+	w->port_to = p->port;
+	w->session = p->session_out;
+	build(n, p->mac, w, payload, out);
+	if (n->config.authenticated) {
+		cn_auth_seal(p->auth.key_out, out->head, ++p->auth.sent, payload, w->length);
+	}
 }
 
 static void finish_hello(struct cn_node *n, const uint8_t mac[6], struct cn_wire *w, uint32_t nonce,
@@ -43,10 +65,13 @@ static void finish_hello(struct cn_node *n, const uint8_t mac[6], struct cn_wire
 
 	w->type = CN_TYPE_HELLO;
 	memcpy(h.name, n->config.name, sizeof(h.name));
-	len = cn_hello_put(out->head + CN_HEAD, &h);
+	len = cn_hello_put(body_of(n, out), &h);
 	w->length = (uint16_t)len;
 	build(n, mac, w, NULL, out);
-	out->head_len = (uint16_t)(CN_HEAD + len);
+	out->head_len += (uint16_t)len;
+	if (n->config.authenticated) {
+		cn_auth_seal(n->hello_key, out->head, 0, body_of(n, out), len);
+	}
 }
 
 static void build_broadcast(struct cn_node *n, uint8_t flags, struct cn_frame *out)
@@ -116,11 +141,7 @@ static bool output_hello(struct cn_node *n, struct cn_frame *out)
 static void build_ack(struct cn_peer *p, struct cn_frame *out)
 {
 	struct cn_node *n = p->node;
-	struct cn_wire w = { .type = CN_TYPE_ACK,
-			     .port_to = p->port,
-			     .session = p->session_out,
-			     .seq = p->tx.queue.next,
-			     .ack = p->rx.expected };
+	struct cn_wire w = { .type = CN_TYPE_ACK, .seq = p->tx.queue.next, .ack = p->rx.expected };
 
 	if (p->rnr_due || p->rx.rnr) {
 		w.flags |= CN_FLAG_RNR; /* also in a probe: without it, frames would come again */
@@ -136,7 +157,7 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 	p->nak_due = p->rnr_due = p->ackreq_due = false;
 	cn_receiver_acked(p);
 	cn_peer_reschedule(p);
-	build(n, p->mac, &w, NULL, out);
+	build_to(p, &w, NULL, out);
 	n->counters.acks_sent++;
 	n->counters.ack_bytes_sent += on_wire(n, 0);
 }
@@ -148,13 +169,11 @@ static void build_path(struct cn_peer *p, uint8_t flag, uint32_t stream, uint32_
 	struct cn_node *n = p->node;
 	struct cn_wire w = { .type = CN_TYPE_ACK,
 			     .flags = flag,
-			     .port_to = p->port,
-			     .session = p->session_out,
 			     .seq = p->tx.queue.next,
 			     .ack = p->rx.expected,
 			     .stream = stream };
 
-	build(n, p->mac, &w, n->zeros, out);
+	build_to(p, &w, n->zeros, out);
 	out->payload_len = (uint16_t)padding;
 	n->counters.bytes_sent += on_wire(n, padding) - on_wire(n, 0);
 	n->counters.acks_sent++;
@@ -185,13 +204,10 @@ static bool output_path(struct cn_peer *p, struct cn_frame *out)
 
 static void build_data(struct cn_peer *p, uint32_t seq, struct cn_frame *out)
 {
-	struct cn_node *n = p->node;
 	const struct cn_rtx_frame *f = cn_rtx_at(&p->tx.queue, seq);
 	struct cn_wire w = { .type = f->type,
 			     .flags = f->flags,
 			     .length = f->len,
-			     .port_to = p->port,
-			     .session = p->session_out,
 			     .seq = seq,
 			     .ack = p->rx.expected,
 			     .stream = f->stream };
@@ -204,7 +220,7 @@ static void build_data(struct cn_peer *p, uint32_t seq, struct cn_frame *out)
 		cn_sender_note_request(p, seq);
 	}
 	cn_peer_reschedule(p);
-	build(n, p->mac, &w, f->payload, out);
+	build_to(p, &w, f->payload, out);
 }
 
 static void build_retransmission(struct cn_peer *p, struct cn_frame *out)

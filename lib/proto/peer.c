@@ -224,6 +224,9 @@ void cn_peer_up(struct cn_peer *p)
 	p->session_in = in.id;
 	p->bye_out = out.bye;
 	p->bye_in = in.bye;
+	if (n->config.authenticated) {
+		cn_auth_begin(&p->auth, n->config.cluster_key, &us, &it);
+	}
 	cn_sender_init(p, out.first);
 	cn_receiver_init(p, in.first);
 	cn_path_reset(p);

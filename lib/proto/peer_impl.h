@@ -6,6 +6,7 @@
 #ifndef CN_PEER_IMPL_H
 #define CN_PEER_IMPL_H
 
+#include "proto/auth.h"
 #include "proto/hello.h"
 #include "proto/liveness.h"
 #include "proto/path_mtu.h"
@@ -47,6 +48,7 @@ struct cn_peer {
 	struct cn_path path;
 	struct cn_path_reply path_reply;
 	struct cn_hello_state hello;
+	struct cn_auth auth; /* if frames are authenticated */
 
 	uint64_t epoch;		  /* of its incarnation */
 	uint64_t generation;	  /* of our nonce; grows when the session ends */

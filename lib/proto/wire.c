@@ -6,10 +6,13 @@
 #include "proto/wire.h"
 #include "util/byteorder.h"
 
+#define AUTHENTICATED 0x08 /* beside version and type */
+
 void cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w)
 {
 	cn_put_be16(out, CN_WIRE_MAGIC);
-	out[2] = (uint8_t)(CN_WIRE_VERSION << 4 | (w->type & 0x07));
+	out[2] = (uint8_t)(CN_WIRE_VERSION << 4 | (w->authenticated ? AUTHENTICATED : 0) |
+			   (w->type & 0x07));
 	out[3] = w->flags;
 	cn_put_be16(out + 4, w->length);
 	cn_put_be16(out + 6, w->port_to);
@@ -28,13 +31,15 @@ enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, struct cn_wire *w)
 		return CN_WIRE_BAD;
 	}
 	w->version = in[2] >> 4;
+	w->authenticated = false;
 	if (w->version != CN_WIRE_VERSION) {
 		return CN_WIRE_FOREIGN_VERSION;
 	}
 	if (len < CN_WIRE_HEADER) {
 		return CN_WIRE_BAD;
 	}
-	w->type = in[2] & 0x0f;
+	w->authenticated = (in[2] & AUTHENTICATED) != 0;
+	w->type = in[2] & 0x07;
 	w->flags = in[3];
 	w->length = cn_get_be16(in + 4);
 	w->port_to = cn_get_be16(in + 6);
@@ -42,7 +47,8 @@ enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, struct cn_wire *w)
 	w->seq = cn_get_be32(in + 12);
 	w->ack = cn_get_be32(in + 16);
 	w->stream = cn_get_be32(in + 20);
-	if (w->length > len - CN_WIRE_HEADER || w->type < CN_TYPE_HELLO ||
+	if (len < cn_wire_header(w->authenticated) ||
+	    w->length > len - cn_wire_header(w->authenticated) || w->type < CN_TYPE_HELLO ||
 	    w->type > CN_TYPE_MESSAGE || (w->type == CN_TYPE_ACK && w->length != 0) ||
 	    (w->type == CN_TYPE_HELLO && w->port_to != 0)) {
 		return CN_WIRE_BAD;

@@ -7,11 +7,11 @@
  *    0     2     magic      0xC011; a frame with another one is dropped unread
  *    2     1     version    high four bits, 3. Of a frame of another version nothing else is
  *                           read. The next bit is 1 if the frame is authenticated: a counter
- *                           (8 bytes) and a tag (16) then follow the header. No version of
- *                           collnet sends such frames yet, and they are dropped. The low three
- *                           bits are the type (enum cn_type)
+ *                           (8 bytes) and a tag (16) then follow the header (proto/auth.h).
+ *                           The low three bits are the type (enum cn_type)
  *    3     1     flags      CN_FLAG_..., below
- *    4     2     length     bytes that follow this header (Ethernet pads short frames to 60)
+ *    4     2     length     bytes that follow this header, and counter and tag (Ethernet pads
+ *                           short frames to 60)
  *    6     2     port to    the receiver's transport: 0 is the node's own, which all hellos are
  *                           for; every team has another one
  *    8     4     session    a hash of both ends' epochs and nonces, which says what the sender's
@@ -60,6 +60,7 @@
 #define CN_WIRE_VERSION 3u
 #define CN_WIRE_HEADER	24
 #define CN_HEAD		(CN_ETH_HEADER + CN_WIRE_HEADER)
+#define CN_WIRE_AUTH	(8 + CN_SIPHASH_TAG) /* counter and tag */
 #define CN_HELLO_FIXED	19
 #define CN_HELLO_MAX	(CN_HELLO_FIXED + COLLNET_NAME_MAX)
 
@@ -87,6 +88,7 @@
 struct cn_wire {
 	uint8_t version; /* as read; cn_wire_put() writes CN_WIRE_VERSION */
 	uint8_t type, flags;
+	bool authenticated;
 	uint16_t length, port_to;
 	uint32_t session, seq, ack, stream;
 };
@@ -105,6 +107,18 @@ enum cn_wire_fault {
 	CN_WIRE_FOREIGN_VERSION, /* our magic, another version; of w only version is valid
 				  */
 };
+
+/* Bytes of a collnet frame that precede its body. */
+static inline uint32_t cn_wire_header(bool authenticated)
+{
+	return CN_WIRE_HEADER + (authenticated ? CN_WIRE_AUTH : 0);
+}
+
+/* The body, of w->length bytes, of a frame that cn_wire_get() has read. */
+static inline const uint8_t *cn_wire_body(const struct cn_rx_frame *f, const struct cn_wire *w)
+{
+	return f->payload != NULL ? f->payload : f->data + cn_wire_header(w->authenticated);
+}
 
 /* Writes the 24 bytes. */
 void cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w);

@@ -18,6 +18,7 @@ static const uint32_t all[] = {
 	ATTACKER_FLOODER,
 	ATTACKER_INVENTOR,
 	ATTACKER_FORGER | ATTACKER_REPLAYER | ATTACKER_FLOODER | ATTACKER_INVENTOR,
+	ATTACKER_ON_PATH,
 };
 
 int main(int argc, char **argv)
@@ -48,6 +49,9 @@ int main(int argc, char **argv)
 		}
 		if (s.profile == PROFILE_NONE || s.profile == PROFILE_LOSS) {
 			s.attackers = all[run++ % (sizeof(all) / sizeof(all[0]))];
+			if ((s.attackers & ATTACKER_ON_PATH) != 0) {
+				scenario_authenticate(&s, true);
+			}
 			if (!fixture_run(&w, &s, verbose)) {
 				printf("seed %llu, attackers %u, failed: %s\n",
 				       (unsigned long long)seed, s.attackers, w.finding);

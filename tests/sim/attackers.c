@@ -8,6 +8,8 @@
 #include "proto/node_impl.h"
 
 #define TAPE	 512u
+#define RECENT	 64u
+#define LONGEST	 2048u /* of a frame that is kept */
 #define INVENTED 4000u
 static const cn_time distance = 100 * CN_US; /* of the frames of one attacker */
 static const cn_time lasts = 2000 * CN_MS;
@@ -23,6 +25,13 @@ struct attackers {
 		uint32_t to;
 	} tape[TAPE];
 	uint32_t taped;
+	struct {
+		uint8_t data[LONGEST];
+		size_t len;
+		uint32_t to;
+		bool arrived;
+	} recent[RECENT];
+	uint32_t nrecent; /* that were ever kept */
 };
 
 static const struct cn_node_config *config_of(struct attackers *a, uint32_t host)
@@ -125,6 +134,64 @@ static void replay(struct attackers *a)
 	}
 }
 
+/* What a field of the header is to be, near to what it is. */
+static void change_field(struct attackers *a, uint8_t *header)
+{
+	struct cn_wire w;
+	uint32_t *const fields[] = { &w.seq, &w.ack, &w.stream };
+
+	if (cn_wire_get(header, LONGEST - CN_ETH_HEADER, &w) != CN_WIRE_OK) {
+		return;
+	}
+	switch (draw(a, 4)) {
+	case 0:
+		w.type = (uint8_t)(1 + draw(a, 5));
+		break;
+	case 1:
+		w.flags ^= (uint8_t)(1u << draw(a, 8));
+		break;
+	case 2:
+		w.length = (uint16_t)(w.length - draw(a, 4));
+		break;
+	default:
+		*fields[draw(a, 3)] += draw(a, 9) - 4;
+	}
+	cn_wire_put(header, &w);
+}
+
+/* A frame that has arrived comes again, or another one before one that is on its way. (If that one
+ * came itself, that would do no harm, but the oracle would not know of it.) */
+static void intercept(struct attackers *a)
+{
+	const uint32_t kept = a->nrecent < RECENT ? a->nrecent : RECENT;
+	const uint32_t i = kept != 0 ? draw(a, kept) : 0;
+	uint8_t frame[LONGEST];
+	size_t len = a->recent[i].len;
+
+	if (kept == 0) {
+		return;
+	}
+	memcpy(frame, a->recent[i].data, sizeof(frame));
+	switch (a->recent[i].arrived ? 3 : draw(a, 3)) {
+	case 0:
+		frame[CN_ETH_HEADER + draw(a, (uint32_t)len - CN_ETH_HEADER)] ^=
+			(uint8_t)(1u << draw(a, 8));
+		break;
+	case 1:
+		len = CN_ETH_HEADER + draw(a, (uint32_t)len - CN_ETH_HEADER);
+		break;
+	case 2:
+		change_field(a, frame + CN_ETH_HEADER);
+		break;
+	default:
+		break;
+	}
+	if (a->recent[i].arrived || len != a->recent[i].len ||
+	    memcmp(frame, a->recent[i].data, len) != 0) {
+		inject(a, a->recent[i].to, frame, len);
+	}
+}
+
 /* From one of so many addresses. */
 static void invent(struct attackers *a, uint32_t addresses)
 {
@@ -172,24 +239,48 @@ static void act(void *arg)
 	if ((a->kinds & ATTACKER_INVENTOR) != 0) {
 		invent(a, INVENTED);
 	}
+	for (int i = 0; i < 4 && (a->kinds & ATTACKER_ON_PATH) != 0; i++) {
+		intercept(a);
+	}
 	if (cn_sim_now(a->fixture->sim) < a->until) {
 		cn_sim_at(a->fixture->sim, cn_sim_now(a->fixture->sim) + distance, act, a);
+	}
+}
+
+/* The host that a frame is for; of a broadcast any. */
+static uint32_t receiver(struct attackers *a, const uint8_t *frame)
+{
+	const uint32_t number = (uint32_t)frame[3] << 16 | (uint32_t)frame[4] << 8 | frame[5];
+
+	return (frame[0] & 1) != 0 ? draw(a, a->fixture->s->hosts) : number - 1;
+}
+
+/* As it leaves its host, or as it arrives. */
+static void tap(struct attackers *a, const struct cn_sim_record *record)
+{
+	const uint32_t i = a->nrecent % RECENT;
+
+	if ((a->kinds & ATTACKER_ON_PATH) != 0 && record->len <= LONGEST &&
+	    (record->kind == CN_SIM_TAKEN || record->kind == CN_SIM_RECEIVED)) {
+		a->recent[i].to = receiver(a, record->frame);
+		memcpy(a->recent[i].data, record->frame, record->len);
+		a->recent[i].len = record->len;
+		a->recent[i].arrived = record->kind == CN_SIM_RECEIVED;
+		a->nrecent++;
 	}
 }
 
 static void see(void *arg, const struct cn_sim_record *record)
 {
 	struct attackers *a = arg;
-	uint32_t to;
 
 	wire_oracle_record(a->fixture->wire, record);
+	tap(a, record);
 	if (record->kind != CN_SIM_RECEIVED || record->len > CN_FRAME_HEAD ||
 	    (record->frame[CN_ETH_HEADER + 2] & 7) != CN_TYPE_HELLO) {
 		return;
 	}
-	to = (uint32_t)record->frame[3] << 16 | (uint32_t)record->frame[4] << 8 | record->frame[5];
-	a->tape[a->taped % TAPE].to = (record->frame[0] & 1) != 0 ? draw(a, a->fixture->s->hosts)
-								  : to - 1;
+	a->tape[a->taped % TAPE].to = receiver(a, record->frame);
 	memcpy(a->tape[a->taped % TAPE].data, record->frame, record->len);
 	a->tape[a->taped % TAPE].len = record->len;
 	a->taped += a->taped < TAPE - 1;

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Off-path attackers in the simulated network, who know everything that is broadcast (addresses,
- * names, epochs, MTU), send to any host in any name, and receive nothing:
+ * Attackers in the simulated network, who send to any host in any name. Those who are off the path
+ * receive nothing, and know everything that is broadcast (addresses, names, epochs, MTU):
  *
  *   FORGER    hellos, goodbyes and session frames in the names of the hosts
  *   REPLAYER  every hello that was ever sent, unicast ones too, again and again
  *   FLOODER   hellos and session frames from a new address each
  *   INVENTOR  hellos of a few thousand nodes that are not there
+ *
+ * One on the path reads every frame, and hosts withstand him only with a key:
+ *
+ *   ON_PATH   frames that were just sent, as they are or changed: another byte, number, type, flag
+ *             or length
  *
  * They begin before the nodes discover each other. All jobs must succeed, no peer may go down, and
  * no node may know of others than the hosts.
@@ -21,6 +26,7 @@ enum attacker {
 	ATTACKER_REPLAYER = 2,
 	ATTACKER_FLOODER = 4,
 	ATTACKER_INVENTOR = 8,
+	ATTACKER_ON_PATH = 16,
 };
 
 struct attackers;

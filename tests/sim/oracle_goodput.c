@@ -85,7 +85,7 @@ static uint32_t payload_of(const struct scenario *s)
 {
 	const struct cn_node_config *c = &s->config.engine.node;
 
-	return c->mtu - CN_WIRE_HEADER - cn_encapsulation_bytes(c->encapsulation);
+	return c->mtu - cn_wire_header(c->authenticated) - cn_encapsulation_bytes(c->encapsulation);
 }
 
 uint32_t oracle_in_flight(const struct scenario *s, const struct op_plan *p)

@@ -438,7 +438,16 @@ bool scenario_draw(uint64_t seed, struct scenario *s)
 		draw_later(x, s->ops, s->nops, &random);
 		draw_later(x, s->after, s->nafter, &random);
 	}
+	scenario_authenticate(s, cn_mix64(~seed) % 4 == 0);
 	return true;
+}
+
+void scenario_authenticate(struct scenario *s, bool on)
+{
+	struct cn_node_config *c = &s->config.engine.node;
+
+	c->authenticated = on;
+	memcpy(c->cluster_key, &s->seed, sizeof(s->seed));
 }
 
 /*

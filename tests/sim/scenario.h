@@ -93,6 +93,8 @@ bool scenario_draw(uint64_t seed, struct scenario *s);
 /* Replaces the faults: every link loses so many of its frames all the time. Every operation must
  * succeed, within a deadline that allows for the losses. */
 void scenario_lose(struct scenario *s, uint32_t ppm);
+/* Whether the hosts have a key, as a quarter of the scenarios' do. */
+void scenario_authenticate(struct scenario *s, bool on);
 void scenario_free(struct scenario *s);
 void scenario_print(const struct scenario *s);
 /* Whether every operation must succeed. */

@@ -351,10 +351,10 @@ static void check_ack(struct wire_oracle *o, const struct flow *f, const struct 
 	}
 }
 
-static void count_load(struct wire_oracle *o, uint32_t number, uint32_t from, uint32_t to,
-		       uint32_t length)
+static void count_load(struct wire_oracle *o, uint32_t from, uint32_t to, const struct cn_wire *w)
 {
-	uint32_t len = CN_HEAD + length;
+	const uint32_t number = w->stream >> 8 & 0xfff;
+	const uint32_t len = CN_ETH_HEADER + cn_wire_header(w->authenticated) + w->length;
 
 	if (number < WIRE_ORACLE_OPS) {
 		size_t at = ((size_t)number * o->n + from) * o->n + to;
@@ -383,7 +383,7 @@ static void check_new(struct wire_oracle *o, uint32_t from, uint32_t to, struct 
 	}
 	if (w->type == CN_TYPE_COLL) {
 		f->op[w->seq % RING] = (uint16_t)(w->stream >> 8 & 0xfff);
-		count_load(o, w->stream >> 8 & 0xfff, from, to, w->length);
+		count_load(o, from, to, w);
 		count_sent(o, from, w->stream >> 8 & 0xfff);
 	}
 }
@@ -427,7 +427,7 @@ static struct flow *flow_sent(struct wire_oracle *o, uint32_t from, uint32_t to,
 static void on_sent(struct wire_oracle *o, uint32_t from, uint32_t to,
 		    const struct cn_sim_record *record, const struct cn_wire *w)
 {
-	const uint8_t *body = record->frame + CN_HEAD;
+	const uint8_t *body = record->frame + CN_ETH_HEADER + cn_wire_header(w->authenticated);
 	struct flow *f = flow_sent(o, from, to, record, w);
 
 	if (f == NULL) {

@@ -255,8 +255,8 @@ static void control__missing_node_of_other_version(void **state)
 static void control__mismatches_are_listed(void **state)
 {
 	static const uint8_t mac[6] = { 2, 0, 0, 0, 9, 9 };
-	const struct cn_mismatch udp = { 3, CN_ENCAPSULATION_UDP, "" };
-	const struct cn_mismatch twin = { 3, CN_ENCAPSULATION_RAW, "h0" };
+	const struct cn_mismatch udp = { .version = 3, .encapsulation = CN_ENCAPSULATION_UDP };
+	const struct cn_mismatch twin = { .version = 3, .name = "h0" };
 	struct collnet_node_info info[CONTROL_NODES + 2];
 	struct control_mtu_team m;
 	struct cn_engine *e;

@@ -146,12 +146,16 @@ static void will__longest_name(void **state)
 	memset(c.name, 'n', COLLNET_NAME_MAX);
 	list = malloc(cn_goodbye_list_size(2));
 	assert_non_null(list);
-	cn_goodbye_list_init(list, &c);
-	assert_int_equal(entries(), 0);
-	cn_goodbye_list_set(list, 1, mac, 7, 8);
-	assert_int_equal(cn_goodbye_list_frame(list, 0, f), 0);
-	assert_int_equal(cn_goodbye_list_frame(list, 1, f), CN_HEAD + CN_HELLO_MAX);
-	assert_memory_equal(f, mac, 6);
+	for (unsigned int k = 0; k < 2; k++) {
+		c.authenticated = k == 1;
+		cn_goodbye_list_init(list, &c);
+		assert_int_equal(entries(), 0);
+		cn_goodbye_list_set(list, 1, mac, 7, 8);
+		assert_int_equal(cn_goodbye_list_frame(list, 0, f), 0);
+		assert_int_equal(cn_goodbye_list_frame(list, 1, f),
+				 CN_HEAD + k * CN_WIRE_AUTH + CN_HELLO_MAX);
+		assert_memory_equal(f, mac, 6);
+	}
 	free(list);
 	list = NULL;
 }
@@ -166,7 +170,7 @@ static void will__any_contents(void **state)
 	list = malloc(bytes);
 	assert_non_null(list);
 	memset(list, 'x', bytes);
-	assert_int_equal(cn_goodbye_list_frame(list, 1, f), CN_HEAD + CN_HELLO_MAX);
+	assert_int_equal(cn_goodbye_list_frame(list, 1, f), CN_HEAD + CN_WIRE_AUTH + CN_HELLO_MAX);
 	assert_int_equal(cn_goodbye_list_encapsulation(list), CN_ENCAPSULATION_RAW);
 	memset(list, 0xff, bytes);
 	assert_int_equal(cn_goodbye_list_encapsulation(list), CN_ENCAPSULATION_RAW);

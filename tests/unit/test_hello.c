@@ -429,7 +429,8 @@ static void hello__known_node_takes_a_name(void **state)
 /* A mismatch is forgotten as soon as a session is established. */
 static void hello__mismatch_is_repaired(void **state)
 {
-	const struct cn_mismatch udp = { CN_WIRE_VERSION, CN_ENCAPSULATION_UDP, "" };
+	const struct cn_mismatch udp = { .version = CN_WIRE_VERSION,
+					 .encapsulation = CN_ENCAPSULATION_UDP };
 	struct pair *p = up(2, NULL);
 	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
 

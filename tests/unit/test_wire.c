@@ -91,16 +91,21 @@ static void wire_get__short(void **state)
 	assert_int_equal(with(5, 36, 60), CN_WIRE_OK);
 	assert_int_equal(with(5, 37, 60), CN_WIRE_BAD);
 	assert_int_equal(with(4, 0xff, 60), CN_WIRE_BAD);
+	for (size_t len = CN_WIRE_HEADER; len < CN_WIRE_HEADER + CN_WIRE_AUTH + 6; len++) {
+		assert_int_equal(with(2, CN_WIRE_VERSION << 4 | 0x08 | CN_TYPE_COLL, len),
+				 len < CN_WIRE_HEADER + CN_WIRE_AUTH + 5 ? CN_WIRE_BAD
+									 : CN_WIRE_OK);
+	}
 }
 
-/* Bit 3 says that the frame is authenticated, which no frame is yet. The port is not 0
+/* Bit 3 says that the frame is authenticated: counter and tag must be there. The port is not 0
  * here, and a hello has none. */
 static void wire_get__versions_and_types(void **state)
 {
 	(void)state;
 	for (unsigned v = 0; v < 256; v++) {
-		bool good = v >> 4 == CN_WIRE_VERSION && (v & 15) > CN_TYPE_HELLO &&
-			    (v & 15) <= CN_TYPE_MESSAGE && (v & 15) != CN_TYPE_ACK;
+		bool good = v >> 4 == CN_WIRE_VERSION && (v & 7) > CN_TYPE_HELLO &&
+			    (v & 7) <= CN_TYPE_MESSAGE && (v & 7) != CN_TYPE_ACK;
 
 		assert_int_equal(with(2, (uint8_t)v, 60), v >> 4 != CN_WIRE_VERSION
 								  ? CN_WIRE_FOREIGN_VERSION

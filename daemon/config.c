@@ -31,6 +31,8 @@ static const char help_text[] =
 	"      --socket PATH       Unix domain socket for programs\n"
 	"                          (default: " CN_MSG_SOCKET ")\n"
 	"      --socket-mode MODE  permissions of the socket, octal (default: 0660)\n"
+	"      --key FILE          key of the cluster, by which all frames are authenticated; the same\n"
+	"                          on all nodes (default: none)\n"
 	"      --cluster N         cluster ID, 0 to 65535, the same on all nodes (default: 0)\n"
 	"      --ethertype N       EtherType, or UDP or TCP port, the same on all nodes\n"
 	"                          (default: 0x88B5)\n"
@@ -113,11 +115,16 @@ static const char *set_node(struct cn_config *c, const char *v)
 		       : "1 to 63 characters of A-Z a-z 0-9 . _ : @ / -";
 }
 
+static const char path_expected[] = "the path of a file, of at most 255 bytes";
+
 static const char *set_topology(struct cn_config *c, const char *v)
 {
-	return copy(c->topology, sizeof(c->topology), v)
-		       ? NULL
-		       : "the path of a file, of at most 255 bytes";
+	return copy(c->topology, sizeof(c->topology), v) ? NULL : path_expected;
+}
+
+static const char *set_cluster_key(struct cn_config *c, const char *v)
+{
+	return copy(c->key, sizeof(c->key), v) ? NULL : path_expected;
 }
 
 static const char *set_socket(struct cn_config *c, const char *v)
@@ -245,6 +252,7 @@ static const struct {
 	{ "encapsulation", set_encapsulation },
 	{ "node", set_node },
 	{ "topology", set_topology },
+	{ "key", set_cluster_key },
 	{ "socket", set_socket },
 	{ "socket-mode", set_socket_mode },
 	{ "cluster", set_cluster },

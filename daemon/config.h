@@ -28,6 +28,7 @@ struct cn_config {
 	enum cn_encapsulation encapsulation;
 	char node[CN_MSG_NAME];
 	char topology[CN_PATH_MAX];
+	char key[CN_PATH_MAX];
 	char socket[108]; /* as long as a Unix socket's path can be */
 	char user[64];
 	char group[64];

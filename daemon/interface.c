@@ -41,6 +41,7 @@ void cn_iface_config(struct cn_daemon *d, struct cn_runtime_config *out)
 		.encapsulation = c->encapsulation,
 		.node = or_null(c->node),
 		.topology = or_null(c->topology),
+		.key = or_null(c->key),
 		.cluster = c->cluster,
 		.ethertype = c->ethertype,
 		.window = c->window,

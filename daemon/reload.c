@@ -53,6 +53,7 @@ void cn_reload_keep(struct cn_config *fresh, const struct cn_config *running, ch
 		fresh->encapsulation = running->encapsulation;
 	}
 	keep_text(fresh->node, running->node, sizeof(fresh->node), "node", stays, cap);
+	keep_text(fresh->key, running->key, sizeof(fresh->key), "key", stays, cap);
 	keep_text(fresh->socket, running->socket, sizeof(fresh->socket), "socket", stays, cap);
 	keep_text(fresh->user, running->user, sizeof(fresh->user), "user", stays, cap);
 	keep_text(fresh->group, running->group, sizeof(fresh->group), "group", stays, cap);

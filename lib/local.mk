@@ -301,6 +301,8 @@ lib_libcn_coll_la_SOURCES = \
 lib_libcn_node_la_SOURCES = \
 	lib/node/helper.c \
 	lib/node/helper.h \
+	lib/node/key.c \
+	lib/node/key.h \
 	lib/node/lock.c \
 	lib/node/lock.h \
 	lib/node/poller.c \

@@ -81,6 +81,7 @@ unit_tests = \
 	tests/unit/test_input \
 	tests/unit/test_interface \
 	tests/unit/test_json \
+	tests/unit/test_key \
 	tests/unit/test_launcher \
 	tests/unit/test_link \
 	tests/unit/test_link_open \

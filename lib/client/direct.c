@@ -265,6 +265,7 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 		.link = o->link,
 		.node = o->node,
 		.topology = o->topology,
+		.key = o->key,
 		.cluster = o->cluster,
 		.ethertype = o->ethertype,
 		.encapsulation = CN_ENCAPSULATION_DEFAULT,

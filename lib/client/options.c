@@ -56,6 +56,7 @@ int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, stru
 	o->peers = cn_env_value(get, arg, "COLLNET_PEERS");
 	o->node = cn_env_value(get, arg, "COLLNET_NODE");
 	o->topology = cn_env_value(get, arg, "COLLNET_TOPOLOGY");
+	o->key = cn_env_value(get, arg, "COLLNET_KEY");
 
 	v = cn_env_value(get, arg, "COLLNET_MODE");
 	if (v != NULL && strcmp(v, "daemon") == 0) {

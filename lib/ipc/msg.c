@@ -35,7 +35,7 @@ SIZE(done, 8 + 8 + 8 + 64 + CN_ERR_TEXT);
 SIZE(combine, 8 + 16 + 3 * 16 + 8);
 SIZE(joined, 8 + 24 + 2 * CN_MSG_MAPPED);
 SIZE(rank_names, 16 + CN_MSG_PAGE * 64);
-SIZE(stats_reply, 304);
+SIZE(stats_reply, 312);
 SIZE(node_table, 16 + CN_MSG_PAGE * 216);
 SIZE(job_table, 16 + CN_MSG_PAGE * 88);
 _Static_assert(offsetof(struct cn_msg_stats_reply, stats.frames_sent) == 16, "after stats.size");

@@ -16,6 +16,7 @@
 
 #include "coll/join.h"
 #include "link/interface.h"
+#include "node/key.h"
 #include "topo/topo.h"
 #include "util/clock.h"
 
@@ -97,6 +98,8 @@ static int make_engine(const struct cn_runtime_config *config, struct cn_runtime
 	memcpy(ec.node.mac, s->link->mac, sizeof(ec.node.mac));
 	ec.node.ethertype = config->ethertype;
 	ec.node.cluster = config->cluster;
+	ec.node.authenticated = s->has_key;
+	memcpy(ec.node.cluster_key, s->key, sizeof(ec.node.cluster_key));
 	ec.node.encapsulation = cn_link_is_udp(config->link) ? CN_ENCAPSULATION_UDP
 							     : config->encapsulation;
 	ec.node.mtu = s->link->mtu;
@@ -148,6 +151,10 @@ int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime
 	}
 	if (rc == COLLNET_OK && config->peers != NULL && cn_link_is_udp(config->link)) {
 		rc = cn_udp_peers_read(config->peers, config->ethertype, &s->peers, err);
+	}
+	if (rc == COLLNET_OK && config->key != NULL) {
+		rc = cn_key_read(config->key, s->key, err);
+		s->has_key = rc == COLLNET_OK;
 	}
 	if (rc == COLLNET_OK) {
 		rc = read_topology(config, s, &s->topo, err);
@@ -494,4 +501,5 @@ void cn_runtime_stats(struct cn_runtime *s, struct collnet_stats *out, bool rese
 		 cn_encapsulation_name(c->encapsulation));
 	out->ethertype = c->ethertype;
 	out->cluster = c->cluster;
+	out->authenticated = c->authenticated;
 }

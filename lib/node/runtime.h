@@ -20,6 +20,7 @@ struct cn_runtime_config {
 	enum cn_encapsulation encapsulation;
 	const char *node;     /* NULL: the host name */
 	const char *topology; /* file; NULL: none */
+	const char *key; /* file, as cn_key_read() takes it; NULL: frames are not authenticated */
 	uint16_t cluster, ethertype;
 	uint32_t window;	       /* COLLNET_WINDOW_AUTO, _OFF, or frames */
 	uint64_t max_schedules;	       /* as in struct cn_engine_config */
@@ -40,6 +41,8 @@ struct cn_runtime {
 	struct cn_lock lock; /* if locked */
 	struct cn_udp_peers
 		peers; /* a host's name is looked up once, and never in a loop of events */
+	bool has_key;
+	uint8_t key[CN_SIPHASH_KEY]; /* of the cluster, if has_key */
 	struct cn_link *link;
 	struct cn_topo *topo;
 	struct cn_topo *replaced[CN_RUNTIME_REPLACED]; /* by reloads; teams may still use them */

@@ -93,7 +93,7 @@ class Context(Handle):
 
     def __init__(self, *, mode=None, socket=None, interface=None, link=None, node=None,
                  topology=None, cluster=None, ethertype=None, spin=None, timeout=None,
-                 encapsulation=None, peers=None):
+                 encapsulation=None, peers=None, key=None):
         check_caller()
         _close_lingering()
         options = api.collnet_options()
@@ -104,7 +104,7 @@ class Context(Handle):
                 setattr(options, name, value)
         for name, value in (("socket", socket), ("interface", interface), ("link", link),
                             ("node", node), ("topology", topology),
-                            ("encapsulation", encapsulation), ("peers", peers)):
+                            ("encapsulation", encapsulation), ("peers", peers), ("key", key)):
             if value is not None:
                 setattr(options, name, api.text(name, value))
         if timeout is not None:

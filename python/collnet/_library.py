@@ -168,7 +168,7 @@ class collnet_options(_Structure):
         ("size", c_size_t), ("mode", c_int), ("socket", c_char_p), ("interface", c_char_p),
         ("link", c_char_p), ("node", c_char_p), ("topology", c_char_p), ("cluster", c_uint16),
         ("ethertype", c_uint16), ("spin", c_int), ("timeout_ms", c_uint32),
-        ("encapsulation", c_char_p), ("peers", c_char_p)]
+        ("encapsulation", c_char_p), ("peers", c_char_p), ("key", c_char_p)]
 
 
 class collnet_team_options(_Structure):
@@ -208,7 +208,7 @@ class collnet_stats(_Structure):
         ("no_carrier", c_uint8), ("other_heard", c_uint8), ("other_cluster", c_uint16),
         ("interface", c_char * 32), ("link", c_char * 8), ("encapsulation", c_char * 8),
         ("ethertype", c_uint16), ("cluster", c_uint16), ("down", c_uint32),
-        ("send_full", c_uint64), ("send_errors", c_uint64)]
+        ("send_full", c_uint64), ("send_errors", c_uint64), ("authenticated", c_uint64)]
 
 
 class collnet_node_info(_Structure):

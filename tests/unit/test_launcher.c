@@ -362,7 +362,7 @@ static void options_from__everything(void **state)
 	const char **none = ENV("COLLNET_TIMEOUT=none");
 	const char **env = ENV("COLLNET_MODE=direct", "COLLNET_SOCKET=/s", "COLLNET_INTERFACE=eth7",
 			       "COLLNET_LINK=pcap", "COLLNET_ENCAPSULATION=udp", "COLLNET_NODE=n1",
-			       "COLLNET_TOPOLOGY=/t", "COLLNET_CLUSTER=65535",
+			       "COLLNET_TOPOLOGY=/t", "COLLNET_KEY=/k", "COLLNET_CLUSTER=65535",
 			       "COLLNET_ETHERTYPE=0x88b6", "COLLNET_TIMEOUT=1", "COLLNET_SPIN=1");
 
 	(void)state;
@@ -374,6 +374,7 @@ static void options_from__everything(void **state)
 	assert_string_equal(o.encapsulation, "udp");
 	assert_string_equal(o.node, "n1");
 	assert_string_equal(o.topology, "/t");
+	assert_string_equal(o.key, "/k");
 	assert_int_equal(o.cluster, 65535);
 	assert_int_equal(o.ethertype, 0x88B6);
 	assert_int_equal(o.timeout_ms, 1);

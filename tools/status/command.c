@@ -45,8 +45,8 @@ static const struct counter {
 	C(gaps, "reliable frames received out of order"),
 	C(timeouts, "retransmission timeouts"),
 	C(busy, "frames refused: no buffer was free"),
-	C(bad_frames, "malformed frames"),
-	C(version_frames, "frames of another wire version or encapsulation"),
+	C(bad_frames, "malformed frames, wrong tags"),
+	C(version_frames, "frames of another wire version, encapsulation or key"),
 	C(plans, "schedules planned"),
 	C(foreign_frames, "frames of another cluster or protocol"),
 	C(stale_frames, "frames of an earlier incarnation or an unknown node"),
@@ -188,6 +188,7 @@ static bool show_json(const struct status *s)
 	json_string(&j, "encapsulation", st->encapsulation);
 	json_uint(&j, "ethertype", st->ethertype);
 	json_uint(&j, "cluster", st->cluster);
+	json_bool(&j, "authenticated", st->authenticated != 0);
 	if (st->other_heard) {
 		json_uint(&j, "other_cluster", st->other_cluster);
 	} else {
@@ -290,12 +291,13 @@ static bool show_text(const struct status *s)
 
 	printf("node %s, collnet %s, MTU %u, link %s\n", collnet_node_name(s->c), collnet_version(),
 	       st->mtu, st->link_rate > 0 ? tool_format_rate(st->link_rate, rate) : "rate unknown");
-	printf("interface %s%s, link %s, encapsulation %s, EtherType 0x%04X, cluster %u\n",
+	printf("interface %s%s, link %s, encapsulation %s, EtherType 0x%04X, cluster %u%s\n",
 	       st->interface,
 	       st->down		     ? " is DOWN"
 	       : st->no_carrier != 0 ? " has no carrier"
 				     : "",
-	       st->link, st->encapsulation, st->ethertype, st->cluster);
+	       st->link, st->encapsulation, st->ethertype, st->cluster,
+	       st->authenticated != 0 ? ", authenticated" : "");
 	if (st->adaptive_window != 0) {
 		printf("window: adaptive, %u frames now; %u in flight, at most %u so far\n",
 		       st->adaptive_window, st->window_now, st->window_peak);

@@ -120,9 +120,9 @@ enum collnet_mode {
  * How to open a context. collnet_options_init() fills in the defaults, which these environment
  * variables change: COLLNET_MODE (daemon, direct), COLLNET_SOCKET, COLLNET_INTERFACE,
  * COLLNET_LINK (packet, udp, pcap), COLLNET_PEERS, COLLNET_ENCAPSULATION (raw, udp, tcp),
- * COLLNET_NODE, COLLNET_TOPOLOGY, COLLNET_CLUSTER, COLLNET_ETHERTYPE, COLLNET_TIMEOUT
- * (milliseconds, none), COLLNET_SPIN (0, 1). Strings must stay valid until collnet_open() returns;
- * NULL means not specified.
+ * COLLNET_NODE, COLLNET_TOPOLOGY, COLLNET_KEY, COLLNET_CLUSTER, COLLNET_ETHERTYPE,
+ * COLLNET_TIMEOUT (milliseconds, none), COLLNET_SPIN (0, 1). Strings must stay valid until
+ * collnet_open() returns; NULL means not specified.
  */
 struct collnet_options {
 	size_t size; /**< sizeof(struct collnet_options) */
@@ -138,6 +138,7 @@ struct collnet_options {
 	uint32_t timeout_ms;	   /**< deadline of calls that specify none; default 30,000 */
 	const char *encapsulation; /**< direct: "raw", "udp" or "tcp", equal on all nodes */
 	const char *peers;	   /**< direct, link udp: as COLLNET_PEERS in collnet(7) */
+	const char *key;	   /**< direct: file with the cluster's key, equal on all nodes */
 };
 
 void collnet_options_init(struct collnet_options *o);
@@ -581,7 +582,7 @@ struct collnet_stats {
 	uint64_t gaps;		  /**< reliable frames that arrived ahead of a missing one */
 	uint64_t timeouts;	  /**< expiries of the retransmission timer */
 	uint64_t busy;		  /**< frames rejected because no buffer was free (RNR) */
-	uint64_t bad_frames;	  /**< malformed frames */
+	uint64_t bad_frames;	  /**< malformed frames; wrong tags */
 	uint64_t foreign_frames;  /**< frames of another protocol, hellos of another cluster */
 	uint64_t stale_frames;	  /**< frames of an earlier incarnation or an unknown node */
 	uint64_t ring_drops;	  /**< frames that the kernel dropped: no room to receive */
@@ -594,7 +595,7 @@ struct collnet_stats {
 	uint32_t jobs;		  /**< teams that have a rank here */
 	uint32_t mtu;		  /**< bytes after the Ethernet header */
 	uint64_t link_rate;	  /**< bit/s of this node's link; 0: unknown */
-	uint64_t version_frames;  /**< frames of another wire version or encapsulation */
+	uint64_t version_frames;  /**< frames of another version, encapsulation, key */
 	uint64_t plans;		  /**< schedules planned */
 	uint32_t adaptive_window; /**< of exchanges, without a topology; 0: not in use */
 	uint8_t no_carrier;	  /**< 1: the interface is up and has no carrier */
@@ -605,9 +606,10 @@ struct collnet_stats {
 	char encapsulation[8];	  /**< "raw", "udp" or "tcp" */
 	uint16_t ethertype;	  /**< or UDP or TCP port */
 	uint16_t cluster;
-	uint32_t down;	      /**< 1: the interface is down or missing; through a daemon only */
-	uint64_t send_full;   /**< times that the interface's queue had no room */
-	uint64_t send_errors; /**< frames that were refused: too long, interface down, firewall */
+	uint32_t down;		/**< 1: the interface is down or missing; through a daemon only */
+	uint64_t send_full;	/**< times that the interface's queue had no room */
+	uint64_t send_errors;	/**< frames that were refused: too long, interface down, firewall */
+	uint64_t authenticated; /**< 1: frames are authenticated by the cluster's key */
 };
 
 /** Reads the counters; reset_peak != 0 then sets window_peak to window_now. */
@@ -627,8 +629,9 @@ struct collnet_node_info {
 	uint64_t data_resent;
 	uint64_t data_received;
 	/** Why the two nodes cannot communicate, as "speaks wire version 2, this node 3", "uses
-	 * encapsulation udp, this node raw", "is called n1, as this node" or "is called n1, as
-	 * another node"; "": not known */
+	 * encapsulation udp, this node raw", "has a key, this node none", "has no key, this node
+	 * has one", "has another key than this node", "is called n1, as this node" or "is called
+	 * n1, as another node"; "": not known */
 	char mismatch[COLLNET_NAME_MAX + 33];
 };
 

@@ -10,6 +10,7 @@
 local CN_WIRE_MAGIC = 0xC011
 local CN_WIRE_VERSION = 3
 local CN_WIRE_HEADER = 24
+local CN_WIRE_AUTH = 24
 local CN_HELLO_FIXED = 19
 local CN_EP_HEAD = 16
 
@@ -466,22 +467,24 @@ local function frame(tvb, at, root)
 	local head = tvb(at, CN_WIRE_HEADER)
 	local name, flag_text = header(head, tree)
 	local says = head(4, 2):uint()
-	local first, length, text = 0, says, name
+	local auth = head(2, 1):bitfield(4, 1) == 1 and CN_WIRE_AUTH or 0
+	local text = name
 
-	left = left - CN_WIRE_HEADER
-	tree:set_len(CN_WIRE_HEADER + math.min(length, left))
-	if length > left then
+	at, left = at + CN_WIRE_HEADER, left - CN_WIRE_HEADER
+	tree:set_len(CN_WIRE_HEADER + math.min(auth + says, left))
+	if auth + says > left then
 		note_cut(tvb, tree)
-		length = left
 	end
-	at = at + CN_WIRE_HEADER
-	if head(2, 1):bitfield(4, 1) == 1 and length >= 24 then
+	if auth > left then
+		return CN_WIRE_HEADER + left, name .. " cut"
+	elseif auth > 0 then
 		tree:add(fields.counter, tvb(at, 8))
 		tree:add(fields.tag, tvb(at + 8, 16))
-		at, length = at + 24, length - 24
-		first, text = 24, "authenticated " .. text
+		at, left = at + auth, left - auth
+		text = "authenticated " .. name
 	end
 
+	local length = math.min(says, left)
 	local body = length > 0 and tvb(at, length) or nil
 	local ok, about, read = pcall(data, name, head, body, tree)
 
@@ -494,10 +497,10 @@ local function frame(tvb, at, root)
 	if name ~= "HELLO" and name ~= "ACK" then
 		about = about .. ", seq " .. head(12, 4):uint()
 	end
-	if says > first + read then
-		about = about .. ", " .. says - first - read .. " bytes"
+	if says > read then
+		about = about .. ", " .. says - read .. " bytes"
 	end
-	return CN_WIRE_HEADER + first + length, text .. " " .. about .. flag_text
+	return CN_WIRE_HEADER + auth + length, text .. " " .. about .. flag_text
 end
 
 local function is_frame(tvb, at)

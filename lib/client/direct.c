@@ -280,10 +280,8 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 
 	if (o->encapsulation != NULL &&
 	    !cn_parse_encapsulation(o->encapsulation, &config.encapsulation)) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "unknown encapsulation '%.40s' (available: " CN_ENCAPSULATION_NAMES
-			       ")",
-			       o->encapsulation);
+		return cn_fail(err, COLLNET_EINVAL, "encapsulation '%.40s': expected one of %s",
+			       o->encapsulation, CN_ENCAPSULATION_NAMES);
 	}
 	d = calloc(1, sizeof(*d));
 	if (d == NULL) {

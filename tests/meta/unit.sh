@@ -10,7 +10,9 @@ example=$(find "$PREFIX/share/doc" -name collnetd.conf | head -n 1)
 	exit 1
 }
 echo 'host n17' >"$t/topology"
-sed -e 's/^#\([a-z]\)/\1/' -e "s|/etc/collnet/topology|$t/topology|" "$example" >"$t/conf"
+(umask 077 && echo 0123456789abcdef0123456789abcdef >"$t/key")
+sed -e 's/^#\([a-z]\)/\1/' -e "s|/etc/collnet/topology|$t/topology|" \
+	-e "s|/etc/collnet/key|$t/key|" "$example" >"$t/conf"
 # It is refused for its interface, not for its configuration.
 timeout 10 "$PREFIX/sbin/collnetd" --config "$t/conf" --interface lo --user none >"$t/out" 2>&1
 grep -q 'interface lo is not Ethernet' "$t/out" && ! grep -q "$t/conf" "$t/out" || {

@@ -36,11 +36,13 @@ static int check_config(const struct cn_node_config *c, struct cn_err *err)
 	if (c->epoch == 0 || !cn_valid_name(c->name)) {
 		return cn_fail(err, COLLNET_EINVAL, "a node needs an epoch and a valid name");
 	}
-	least = CN_FRAME_MTU_MIN + cn_encapsulation_bytes(c->encapsulation);
+	least = CN_FRAME_MTU_MIN + cn_encapsulation_bytes(c->encapsulation) +
+		(c->authenticated ? CN_WIRE_AUTH : 0);
 	if (c->mtu < least || c->mtu > 65000) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "MTU %u: must be %u .. 65000 with the encapsulation %s", c->mtu,
-			       least, cn_encapsulation_name(c->encapsulation));
+			       "MTU %u: must be %u .. 65000 with the encapsulation %s%s", c->mtu,
+			       least, cn_encapsulation_name(c->encapsulation),
+			       c->authenticated ? " and a key" : "");
 	}
 	if (c->reorder > CN_REORDER_MAX || c->send_window < 2 || c->send_window > CN_WINDOW_MAX ||
 	    c->initial_cwnd < 2 || c->max_peers < 1 || c->max_peers > 65535 ||

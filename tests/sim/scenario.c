@@ -447,6 +447,9 @@ void scenario_authenticate(struct scenario *s, bool on)
 	struct cn_node_config *c = &s->config.engine.node;
 
 	c->authenticated = on;
+	if (on && c->mtu == CN_FRAME_MTU_MIN) {
+		c->mtu += CN_WIRE_AUTH;
+	}
 	memcpy(c->cluster_key, &s->seed, sizeof(s->seed));
 }
 

@@ -177,6 +177,31 @@ static void auth__of_every_frame(void **state)
 	pair_free(p);
 }
 
+/* What the key takes of a frame is beyond the smallest MTU, which control messages fill. */
+static void auth__smallest_mtu(void **state)
+{
+	static const struct cn_node_ops none = { .pull = NULL };
+	struct cn_node_config c;
+	struct cn_node *n;
+	struct cn_err err;
+
+	(void)state;
+	cn_node_config_init(&c);
+	c.epoch = 1;
+	strcpy(c.name, "a");
+	c.encapsulation = CN_ENCAPSULATION_UDP;
+	with_key(&c);
+	c.mtu = CN_FRAME_MTU_MIN + CN_UDP_HEADER + CN_WIRE_AUTH - 1;
+	assert_int_equal(cn_node_new(&c, &none, NULL, &n, &err), COLLNET_EINVAL);
+	assert_string_equal(err.text,
+			    "MTU 627: must be 628 .. 65000 with the encapsulation udp and "
+			    "a key");
+	c.mtu++;
+	assert_int_equal(cn_node_new(&c, &none, NULL, &n, &err), COLLNET_OK);
+	assert_int_equal(cn_node_payload(n), CN_FRAME_MTU_MIN - CN_WIRE_HEADER);
+	cn_node_free(n);
+}
+
 static uint32_t changed;
 
 /* Takes a quarter of the frames; one that was changed arrives in its place. */
@@ -382,6 +407,7 @@ int main(void)
 		cmocka_unit_test(auth__keys),
 		cmocka_unit_test(auth__each_counter_once),
 		cmocka_unit_test(auth__of_every_frame),
+		cmocka_unit_test(auth__smallest_mtu),
 		cmocka_unit_test(auth__changed_frames_are_lost),
 		cmocka_unit_test(auth__repeated_frames_do_nothing),
 		cmocka_unit_test(auth__another_key_or_none),

@@ -204,6 +204,15 @@ static bool sent_a_signal(const struct cn_client *c)
 	return n == (ssize_t)sizeof(m) && (m.type == CN_MSG_PING || m.type == CN_MSG_DOORBELL);
 }
 
+/* Nor does a region depend on them: what is called behind a call that waits may need memory. */
+static bool wants_region(const struct cn_client *c)
+{
+	struct cn_msg_head m;
+
+	return recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof(m) &&
+	       m.type == CN_MSG_REGION && !waits_for_others(c);
+}
+
 /*
  * What a client sends behind its call that waits stays in its socket, and PINGs may be among that.
  * So all of that is answered by a PONG, which fails where the client has ended. The loop says once
@@ -239,11 +248,22 @@ static void receive(struct cn_client *c)
 	}
 }
 
+/* What does not wait for a call that waits. The loop says once that several messages have come. */
+static void receive_meanwhile(struct cn_client *c, bool served)
+{
+	bool over = false;
+
+	while (!over && !c->marked && (sent_a_signal(c) || (served && wants_region(c)))) {
+		receive(c);
+		over = !served || cn_turn_is_over(c->daemon);
+	}
+}
+
 /*
  * One message per iteration: the library waits for the response to nearly all it sends here, and a
  * flood takes no more than its share. The requests that were in the client's ring when it sent the
  * message are served first. If its user's turn ends before that, or one of them waits for a task,
- * the message stays in the socket.
+ * the message stays in the socket, unless it does not depend on it.
  */
 void cn_client_readable(struct cn_client *c)
 {
@@ -254,11 +274,12 @@ void cn_client_readable(struct cn_client *c)
 		c->ended = d->marked_clients = true;
 		return;
 	}
-	served = c->call.op == NULL && cn_turn_begin(d, c->user);
-	cn_client_rings_serve(c, served ? CN_MSG_RING_SLOTS : 0);
-	if (!c->marked &&
-	    (served && c->call.op == NULL && !cn_turn_is_over(d) ? !waits_for_others(c)
-								 : sent_a_signal(c))) {
+	served = cn_turn_begin(d, c->user);
+	cn_client_rings_serve(c, served && c->call.op == NULL ? CN_MSG_RING_SLOTS : 0);
+	if (c->call.op != NULL) {
+		receive_meanwhile(c, served);
+	} else if (!c->marked &&
+		   (served && !cn_turn_is_over(d) ? !waits_for_others(c) : sent_a_signal(c))) {
 		receive(c);
 		cn_turn_is_over(d);
 	}

@@ -264,6 +264,27 @@ static void make_region(struct cn_client *of, uint32_t number, uint64_t bytes)
 	cn_client_message(of, (const union cn_msg *)(const void *)&m, sizeof(m));
 }
 
+/* Memory does not wait for a call, whatever came before that does not either. */
+static void call__region_behind_another(void **state)
+{
+	const struct cn_msg_region region = { .head = { .type = CN_MSG_REGION },
+					      .region = 1,
+					      .bytes = REGION };
+	const struct cn_msg_head bell = { .type = CN_MSG_DOORBELL };
+
+	(void)state;
+	join_crowd(NULL, -1, 0);
+	call_alltoall(c, 5, false);
+	assert_int_equal(send(fd, &bell, sizeof(bell), 0), sizeof(bell));
+	assert_int_equal(send(fd, &region, sizeof(region), 0), sizeof(region));
+	cn_client_readable(c);
+	assert_non_null(c->call.op);
+	assert_non_null(c->regions[1]);
+	assert_int_equal(heard(fd), CN_MSG_REPLY);
+	run_task();
+	assert_null(c->call.op);
+}
+
 /* The crowd, of which rank 0 is another client's, joins, and calls an all-to-all of no bytes. The
  * last call waits for its plan. */
 static void call_vector(struct cn_client *other, int end)
@@ -523,6 +544,7 @@ int main(void)
 		CASE(call__of_a_team_that_is_lost),
 		CASE(call__of_a_client_that_dies),
 		CASE(call__of_a_client_that_dies_later),
+		CASE(call__region_behind_another),
 		CASE(call__whose_task_is_dropped),
 		CASE(call__many_are_refused),
 		CASE(call__gives_up_again_and_again),

@@ -2,6 +2,8 @@
 /* Clients: accepted by their credentials, served message by message, and marked for close. */
 #include "daemon/daemon.h"
 
+#include "util/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
@@ -136,6 +138,7 @@ static void welcome(struct cn_client *c, const struct cn_msg_hello *hello)
 			hello->version, collnet_version(), CN_MSG_VERSION);
 	} else {
 		m.peer_timeout_ms = c->daemon->config.peer_timeout_ms;
+		m.now = cn_now();
 	}
 	cn_client_send(c, &m, sizeof(m));
 	c->greeted = true;
@@ -244,6 +247,7 @@ static void receive(struct cn_client *c)
 	} else if (n <= 0) {
 		cn_client_mark(c, NULL); /* end of file; an empty message looks the same */
 	} else {
+		cn_client_taken(c);
 		cn_client_message(c, &m, (size_t)n);
 	}
 }

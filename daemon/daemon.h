@@ -195,6 +195,7 @@ struct cn_client {
 	uint32_t idle_polls; /* of `requests`, in a row */
 	uint32_t pieces;     /* that it was given to combine, over all requests */
 	struct cn_client_call call; /* that waits for a task; op NULL: none does */
+	bool has_waited;	    /* one did: what comes behind it may be late */
 	struct cn_op_slot ops[CN_MSG_REQUESTS];
 };
 
@@ -402,6 +403,11 @@ bool cn_client_violation(struct cn_client *c, const char *what);
 /* A free slot, initialised; NULL: the client is marked for close, or was sent the reason. */
 struct cn_op_slot *cn_slot_begin(struct cn_client *c, uint32_t tag);
 void cn_slot_free(struct cn_op_slot *op);
+/* When a request is due that was called then (0: now). */
+cn_time cn_slot_deadline(const struct cn_client *c, uint64_t called, uint32_t timeout_ms);
+/* Its deadline has passed before it was taken, and its memory may have other users by now: it is
+ * completed with an error. Returns true. */
+bool cn_slot_late(struct cn_op_slot *op);
 /* The request is complete: called by the engine, from wherever it is; sends, marks, and no more. */
 void cn_slot_done(struct cn_done *done, int status, const char *text);
 /* The engine refused it: it is completed with the error. Returns true. */
@@ -482,6 +488,10 @@ void cn_client_rings_open(struct cn_client *c, void *memory);
 void cn_client_rings_close(struct cn_client *c);
 /* Serves up to `max` requests that are in the client's ring, while its user has his turn. */
 void cn_client_rings_serve(struct cn_client *c, uint32_t max);
+/* Its call with this number waits for a task; -1: none does any more. */
+void cn_client_rings_hold(struct cn_client *c, int tag);
+/* A request was taken: d->now is later than that, if it may be late. */
+void cn_client_taken(const struct cn_client *c);
 /* Serves the requests in polled rings, up to a bound per client. True: there were some. */
 bool cn_rings_poll(struct cn_daemon *d);
 /* Frames are sent: wakes the clients that waited for it. */

@@ -79,6 +79,7 @@ static bool wait_for_task(struct cn_client *c, const struct cn_client_call *k)
 					 : k->args.deadline;
 	d->waiting[d->nwaiting++] = c;
 	cn_event_client_waits(d, c, true);
+	cn_client_rings_hold(c, (int)(k->op - c->ops));
 	return true;
 }
 
@@ -94,6 +95,7 @@ static void forget(struct cn_client *c)
 	free((void *)(uintptr_t)c->call.join);
 	c->call.op = NULL;
 	cn_event_client_waits(d, c, false);
+	cn_client_rings_hold(c, -1);
 }
 
 /* The engine may not know: it is refused here. */
@@ -225,7 +227,7 @@ bool cn_operation_coll(struct cn_client *c, const struct cn_msg_coll *m)
 		.window = m->window,
 		.root = m->root,
 		.bytes = m->bytes,
-		.deadline = cn_deadline(c->daemon->now, m->timeout_ms),
+		.deadline = cn_slot_deadline(c, m->called, m->timeout_ms),
 		.element = m->element,
 		.function = m->function,
 		.ordered = m->ordered != 0,
@@ -247,6 +249,12 @@ bool cn_operation_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	}
 	if (cn_member_check(member, &err) != COLLNET_OK) { /* its numbers say how much is read */
 		return cn_slot_refused(op, &err);
+	}
+	if (a.deadline <= c->daemon->now) { /* to prepare an operation is no part of one */
+		if (m->persistent == 0) {
+			cn_coll_late(member, &a, &err);
+		}
+		return m->persistent != 0 ? cn_slot_late(op) : cn_slot_refused(op, &err);
 	}
 	call = (struct cn_call){
 		.op = a.op,
@@ -280,6 +288,7 @@ bool cn_operation_start(struct cn_client *c, const struct cn_msg_start *m)
 {
 	struct cn_op_slot *op = &c->ops[m->head.tag];
 	struct cn_client_call k = { .kind = CN_CALL_START, .op = op };
+	struct cn_err err;
 
 	if (!op->kept || op->busy) {
 		return cn_client_violation(
@@ -287,7 +296,11 @@ bool cn_operation_start(struct cn_client *c, const struct cn_msg_start *m)
 	}
 	op->busy = true;
 	op->combining = false;
-	k.args.deadline = cn_deadline(c->daemon->now, m->timeout_ms);
+	k.args.deadline = cn_slot_deadline(c, m->called, m->timeout_ms);
+	if (k.args.deadline <= c->daemon->now && op->prepared != NULL) {
+		cn_prepared_late(op->prepared, &err);
+		return cn_slot_refused(op, &err);
+	}
 	cn_call_make(c, &k);
 	return true;
 }

@@ -110,9 +110,19 @@ bool cn_slot_refused(struct cn_op_slot *op, const struct cn_err *err)
 	return true;
 }
 
-static cn_time deadline_of(struct cn_client *c, uint32_t timeout_ms)
+cn_time cn_slot_deadline(const struct cn_client *c, uint64_t called, uint32_t timeout_ms)
 {
-	return cn_deadline(c->daemon->now, timeout_ms);
+	const cn_time now = c->daemon->now;
+
+	return cn_deadline(called != 0 && called < now ? called : now, timeout_ms);
+}
+
+bool cn_slot_late(struct cn_op_slot *op)
+{
+	struct cn_err err;
+
+	cn_fail(&err, COLLNET_ETIMEOUT, "the deadline passed before collnetd took the call");
+	return cn_slot_refused(op, &err);
 }
 
 /* ---- the interface -------------------------------------------------------------------- */
@@ -211,6 +221,20 @@ int cn_client_try_join(struct cn_op_slot *op, const struct cn_msg_join *m, cn_ti
 	return join(c, m, deadline, &op->done, member, err);
 }
 
+/* To divide a team is an operation of it. */
+static bool refuse_late_join(struct cn_client *c, const struct cn_msg_join *m,
+			     struct cn_op_slot *op)
+{
+	const struct cn_coll_args a = { .op = CN_OP_ALLGATHER, .making = m->making };
+	struct cn_err err;
+
+	if (m->derived == 0 || m->making == CN_MAKING_NONE) {
+		return cn_slot_late(op);
+	}
+	cn_coll_late(c->teams[m->parent], &a, &err);
+	return cn_slot_refused(op, &err);
+}
+
 static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 {
 	const bool outside = m->derived != 0 && m->making != CN_MAKING_NONE && m->color < 0;
@@ -232,7 +256,10 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 	op->team = m->team;
 	op->parent = m->derived != 0 ? m->parent : CN_MSG_TEAMS;
 	k.op = op;
-	k.args.deadline = deadline_of(c, m->timeout_ms);
+	k.args.deadline = cn_slot_deadline(c, m->called, m->timeout_ms);
+	if (k.args.deadline <= c->daemon->now) {
+		return refuse_late_join(c, m, op);
+	}
 	cn_call_make(c, &k);
 	return true;
 }
@@ -335,7 +362,7 @@ static bool handle_close(struct cn_client *c, const struct cn_msg_close *m)
 /* Begins a send or receive: the slot, and the memory in *data. NULL: as of cn_slot_begin(). */
 static struct cn_op_slot *message_begin(struct cn_client *c, uint32_t tag, uint32_t endpoint,
 					const struct cn_msg_place *place, uint64_t len,
-					bool receives, void **data)
+					cn_time deadline, bool receives, void **data)
 {
 	struct cn_op_slot *op;
 	bool ok;
@@ -349,6 +376,10 @@ static struct cn_op_slot *message_begin(struct cn_client *c, uint32_t tag, uint3
 		return NULL;
 	}
 	op->receives = receives;
+	if (deadline <= c->daemon->now) {
+		cn_slot_late(op);
+		return NULL;
+	}
 	*data = cn_mapping_resolve(c, place, len, receives ? &op->recv : &op->send, &ok);
 	if (!ok) {
 		cn_slot_free(op);
@@ -360,6 +391,7 @@ static struct cn_op_slot *message_begin(struct cn_client *c, uint32_t tag, uint3
 
 static bool handle_send(struct cn_client *c, const struct cn_msg_send *m)
 {
+	const cn_time deadline = cn_slot_deadline(c, m->called, m->timeout_ms);
 	struct cn_err err;
 	void *data;
 	struct cn_op_slot *op;
@@ -367,7 +399,7 @@ static bool handle_send(struct cn_client *c, const struct cn_msg_send *m)
 	if (lost_endpoint(c, m->endpoint)) {
 		return cn_client_refuse_lost(c, m->head.tag);
 	}
-	op = message_begin(c, m->head.tag, m->endpoint, &m->data, m->bytes, false, &data);
+	op = message_begin(c, m->head.tag, m->endpoint, &m->data, m->bytes, deadline, false, &data);
 	if (op == NULL) {
 		return !c->marked;
 	}
@@ -375,8 +407,7 @@ static bool handle_send(struct cn_client *c, const struct cn_msg_send *m)
 		return cn_slot_refused(op, &err);
 	}
 	if (cn_endpoint_send(c->endpoints[m->endpoint], c->daemon->now, m->node, (uint16_t)m->to,
-			     data, m->bytes, deadline_of(c, m->timeout_ms), &op->done,
-			     &err) != COLLNET_OK) {
+			     data, m->bytes, deadline, &op->done, &err) != COLLNET_OK) {
 		return cn_slot_refused(op, &err);
 	}
 	return true;
@@ -384,6 +415,7 @@ static bool handle_send(struct cn_client *c, const struct cn_msg_send *m)
 
 static bool handle_recv(struct cn_client *c, const struct cn_msg_recv *m)
 {
+	const cn_time deadline = cn_slot_deadline(c, m->called, m->timeout_ms);
 	struct cn_err err;
 	void *data;
 	struct cn_op_slot *op;
@@ -391,16 +423,16 @@ static bool handle_recv(struct cn_client *c, const struct cn_msg_recv *m)
 	if (lost_endpoint(c, m->endpoint)) {
 		return cn_client_refuse_lost(c, m->head.tag);
 	}
-	op = message_begin(c, m->head.tag, m->endpoint, &m->data, m->capacity, true, &data);
+	op = message_begin(c, m->head.tag, m->endpoint, &m->data, m->capacity, deadline, true,
+			   &data);
 	if (op == NULL) {
 		return !c->marked;
 	}
 	if (is_down(c, &err)) {
 		return cn_slot_refused(op, &err);
 	}
-	if (cn_endpoint_recv(c->endpoints[m->endpoint], c->daemon->now, data, m->capacity,
-			     deadline_of(c, m->timeout_ms), &op->received, &op->done,
-			     &err) != COLLNET_OK) {
+	if (cn_endpoint_recv(c->endpoints[m->endpoint], c->daemon->now, data, m->capacity, deadline,
+			     &op->received, &op->done, &err) != COLLNET_OK) {
 		return cn_slot_refused(op, &err);
 	}
 	return true;

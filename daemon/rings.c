@@ -13,6 +13,8 @@
  */
 #include "daemon/daemon.h"
 
+#include "util/clock.h"
+
 #include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
@@ -65,6 +67,28 @@ void cn_client_rings_close(struct cn_client *c)
 	c->requests.shared = c->completions.shared = NULL;
 }
 
+void cn_client_rings_hold(struct cn_client *c, int tag)
+{
+	c->has_waited = true;
+	if (c->requests.shared != NULL) {
+		cn_shm_ring_hold(&c->requests, (uint32_t)(tag + 1));
+	}
+}
+
+/*
+ * The client ends a request by itself that has not been taken when its deadline passes. So its
+ * deadline is compared with a clock that is read afterwards.
+ */
+void cn_client_taken(const struct cn_client *c)
+{
+	struct cn_daemon *d = c->daemon;
+
+	if (c->has_waited && d->turn.round != 0) {
+		cn_shm_ring_fence();
+		d->now = cn_now();
+	}
+}
+
 /* One request; false: there is none, or what there is breaks the rules. */
 static bool serve_one(struct cn_client *c)
 {
@@ -82,6 +106,7 @@ static bool serve_one(struct cn_client *c)
 	}
 	memcpy(&m, slot, CN_MSG_REQUEST_SLOT);
 	cn_shm_ring_pop(&c->requests); /* the copy is complete before this */
+	cn_client_taken(c);
 	if (c->done_at != 0 && m.head.type != CN_MSG_COMBINED) {
 		c->prompt = c->daemon->now - c->done_at < PROMPT ? c->prompt + 1 : 0;
 		c->done_at = 0;

@@ -34,6 +34,7 @@ unit_tests = \
 	tests/unit/test_control_path \
 	tests/unit/test_cursor \
 	tests/unit/test_daemon_call \
+	tests/unit/test_daemon_late \
 	tests/unit/test_daemon_combine \
 	tests/unit/test_daemon_interface \
 	tests/unit/test_daemon_request \
@@ -75,6 +76,7 @@ unit_tests = \
 	tests/unit/test_global_window \
 	tests/unit/test_goodbye_list \
 	tests/unit/test_heap \
+	tests/unit/test_held \
 	tests/unit/test_hello \
 	tests/unit/test_helper \
 	tests/unit/test_hub \
@@ -359,6 +361,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/endpoint_fixture.h \
 	tests/unit/engine_fixture.c \
 	tests/unit/engine_fixture.h \
+	tests/unit/fake_daemon.c \
+	tests/unit/fake_daemon.h \
 	tests/unit/fat_tree.c \
 	tests/unit/fat_tree.h \
 	tests/unit/hub.c \

@@ -92,6 +92,7 @@ struct collnet_request {
 	cn_time begun;		      /* when it was posted or started */
 	cn_time deadline;	      /* the operation's own */
 	cn_time late_since;	      /* the first wait that began after it; 0: none */
+	cn_time late_at;	      /* when the backend is asked whether it has ended: late() */
 	int status;
 	char text[CN_ERR_TEXT];
 	struct collnet_address *from; /* the caller's, of a receive; may be NULL */
@@ -105,6 +106,8 @@ struct collnet_request {
 		struct cn_block *blocks; /* of a vector operation: where in `from` */
 	} copy;
 	struct cn_done done;	 /* direct: what the engine calls */
+	const char *what;	 /* daemon: the operation; NULL: a message */
+	uint32_t place;		 /* daemon: in the ring, cn_shm_ring_has_taken() */
 	struct {		 /* daemon: a copy of the caller's memory */
 		uint32_t region; /* CN_MSG_NO_REGION: none */
 		const void *in;	 /* what to copy there before it starts; NULL: nothing */
@@ -222,6 +225,15 @@ struct cn_backend {
 	 * 0 only for the thread that polls; then the lock is given up meanwhile.
 	 */
 	void (*progress)(struct collnet *c, cn_time until);
+	/*
+	 * The deadline of a pending request has passed: ends it, if the backend has not begun with
+	 * it and does not for a while, or says by r->late_at when to ask again. NULL: it begins
+	 * with each at once.
+	 */
+	void (*late)(struct collnet_request *r, cn_time now);
+	/* It does not begin with requests for a while, or did so a moment ago: no backstop counts.
+	 */
+	bool (*is_held)(struct collnet *c, cn_time now);
 	/* A wait's backstop: nothing was heard for too long; ends in cn_context_gone(). */
 	void (*give_up)(struct collnet *c, const char *what);
 

@@ -88,6 +88,14 @@ static void daemon_free(struct collnet *c, uint32_t index, struct cn_piece *piec
 
 /* ---- teams ---------------------------------------------------------------------------- */
 
+/* By the daemon's clock; 0: it has another one. */
+static uint64_t called(const struct collnet_request *r)
+{
+	const struct cn_daemon_side *d = r->c->impl;
+
+	return d->same_clock ? r->begun : 0;
+}
+
 static int daemon_join(struct collnet_team *t, const struct cn_origin *from,
 		       struct collnet_request *r, struct cn_err *err)
 {
@@ -98,6 +106,7 @@ static int daemon_join(struct collnet_team *t, const struct cn_origin *from,
 		.ranks = t->ranks,
 		.timeout_ms = r->timeout_ms,
 		.secret = t->secret,
+		.called = called(r),
 	};
 	int rc = cn_rings_open(t->c, err);
 
@@ -115,6 +124,8 @@ static int daemon_join(struct collnet_team *t, const struct cn_origin *from,
 		m.key = from->split->key;
 	}
 	memcpy(m.job, t->job, sizeof(m.job));
+	r->what = from->split != NULL ? "the division" : NULL;
+	r->late_at = CN_NEVER; /* the daemon ends it */
 	return rc == COLLNET_OK ? cn_socket_send(t->c, &m, sizeof(m), err) : rc;
 }
 
@@ -190,15 +201,17 @@ static void copy_in(struct collnet_request *r)
 	}
 }
 
-/* Sends the message of a request whose memory is placed. */
-static int post(struct collnet_request *r, const void *m, size_t len, struct cn_err *err)
+/* Sends the message of a request whose memory is placed; *when is its member `called`. */
+static int post(struct collnet_request *r, const void *m, size_t len, uint64_t *when,
+		struct cn_err *err)
 {
 	int rc;
 
 	if (!r->preparing) {
 		copy_in(r);
 	}
-	rc = cn_rings_request(r->c, m, len, err);
+	*when = called(r);
+	rc = cn_rings_post(r, m, len, err);
 	if (rc != COLLNET_OK) {
 		cn_staging_release(r);
 	}
@@ -272,6 +285,7 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 	const bool buffered = can_be_buffered(r, a, &mem);
 	int rc;
 
+	r->what = cn_op_name(a->op);
 	m.buffered = buffered;
 	mem.copy_in = swaps || buffered;
 	rc = cn_staging_place(r, &mem, err);
@@ -298,7 +312,7 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 			r->staging.in_blocks = NULL;
 		}
 	}
-	rc = post(r, &m, sizeof(m), err);
+	rc = post(r, &m, sizeof(m), &m.called, err);
 	if (rc == COLLNET_OK && buffered) {
 		cn_request_buffered(r);
 	}
@@ -307,13 +321,14 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 
 static int daemon_start(struct collnet_request *r, struct cn_err *err)
 {
-	const struct cn_msg_start m = {
+	struct cn_msg_start m = {
 		.head = { .type = CN_MSG_START, .tag = r->number },
 		.timeout_ms = r->timeout_ms,
 	};
 
 	copy_in(r);
-	return cn_rings_request(r->c, &m, sizeof(m), err);
+	m.called = called(r);
+	return cn_rings_post(r, &m, sizeof(m), err);
 }
 
 static void daemon_release(struct collnet_request *r)
@@ -375,12 +390,13 @@ static int daemon_send(struct collnet_endpoint *e, struct collnet_request *r,
 	};
 	int rc = cn_staging_place(r, &mem, err);
 
+	r->what = NULL;
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
 	memcpy(m.node, to->node, sizeof(m.node));
 	m.data = mem.in_place;
-	return post(r, &m, sizeof(m), err);
+	return post(r, &m, sizeof(m), &m.called, err);
 }
 
 static int daemon_recv(struct collnet_endpoint *e, struct collnet_request *r, void *data,
@@ -395,11 +411,12 @@ static int daemon_recv(struct collnet_endpoint *e, struct collnet_request *r, vo
 	};
 	int rc = cn_staging_place(r, &mem, err);
 
+	r->what = NULL;
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
 	m.data = mem.out_place;
-	return post(r, &m, sizeof(m), err);
+	return post(r, &m, sizeof(m), &m.called, err);
 }
 
 /* ---- what the node knows -------------------------------------------------------------- */
@@ -470,6 +487,8 @@ const struct cn_backend cn_backend_daemon = {
 	.close = daemon_close,
 	.forked = daemon_forked,
 	.progress = cn_rings_progress,
+	.late = cn_rings_late,
+	.is_held = cn_rings_is_held,
 	.give_up = daemon_give_up,
 	.alloc = daemon_alloc,
 	.free = daemon_free,

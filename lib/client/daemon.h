@@ -26,9 +26,13 @@ struct cn_daemon_side {
 	struct cn_region regions[CN_MSG_REGIONS + 1]; /* the last: of the rings */
 	uint32_t copies; /* upper numbers that have been used: those from there on are free */
 	struct cn_shm_ring requests, completions; /* from the first team or endpoint on */
+	cn_time held_at; /* the daemon was seen to take no requests, because one waits; 0: never */
+	uint32_t abandoned;		    /* requests that ended here, and are in the ring */
+	uint16_t abandons[CN_MSG_REQUESTS]; /* of them, of each number */
 	struct cn_spin spin;
 	union cn_msg in; /* the last message received */
 	/* Whether the daemon runs, seen while calls wait for it (socket.c). */
+	bool same_clock;  /* as the daemon's */
 	cn_time interval; /* between looks; 0: before WELCOME, when no PING may be sent */
 	bool pinged;	  /* a PING has no response yet */
 	uint32_t missed;  /* intervals of waiting since the PING */
@@ -70,9 +74,17 @@ void cn_socket_gone(struct collnet *c, int code, const char *what);
 
 /* Has the daemon make the rings, unless there are any. */
 int cn_rings_open(struct collnet *c, struct cn_err *err);
-/* Puts a request into the ring, and wakes the daemon if it sleeps. On failure the context is gone.
+/* Puts a message into the ring, and wakes the daemon if it sleeps. On failure the context is gone.
  */
 int cn_rings_request(struct collnet *c, const void *m, size_t len, struct cn_err *err);
+/* The same of a request that has a deadline. COLLNET_ELIMIT: too many in the ring have ended. */
+int cn_rings_post(struct collnet_request *r, const void *m, size_t len, struct cn_err *err);
+/* The request, + 1, that the daemon waits for before it takes more; 0: none. To be asked during
+ * each wait, for is_held(). */
+uint32_t cn_rings_held_by(struct cn_daemon_side *d, cn_time now);
+/* Backend functions. */
+void cn_rings_late(struct collnet_request *r, cn_time now);
+bool cn_rings_is_held(struct collnet *c, cn_time now);
 /* Takes the completions that are in the ring: their number, or -1: the context is gone. */
 int cn_rings_completions(struct collnet *c);
 /* Takes the completions that have come; waits for the first until then (0: does not wait). */

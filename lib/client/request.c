@@ -67,6 +67,7 @@ void cn_request_begins(struct collnet_request *r)
 	r->begun = cn_now();
 	r->deadline = cn_deadline(r->begun, r->timeout_ms);
 	r->late_since = 0;
+	r->late_at = r->deadline;
 }
 
 struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t,

@@ -12,10 +12,13 @@
 #include "client/reduce.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #define SOCKET_EVERY CN_MS
 #define FUTEX_FOR    (5 * CN_MS)
+#define LATE_AGAIN   (10 * CN_MS)   /* between looks whether the daemon takes requests */
+#define HELD_FOR     (2000 * CN_MS) /* afterwards it takes requests, and ends those that are late */
 
 int cn_rings_open(struct collnet *c, struct cn_err *err)
 {
@@ -45,6 +48,86 @@ int cn_rings_request(struct collnet *c, const void *m, size_t len, struct cn_err
 	return cn_shm_ring_wake(&d->requests) != CN_SHM_RING_AWAKE
 		       ? cn_socket_send(c, &doorbell, sizeof(doorbell), err)
 		       : COLLNET_OK;
+}
+
+int cn_rings_post(struct collnet_request *r, const void *m, size_t len, struct cn_err *err)
+{
+	struct cn_daemon_side *d = r->c->impl;
+	int rc;
+
+	if (d->abandoned > 0 && cn_shm_ring_used(&d->requests) >= CN_MSG_REQUESTS) {
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "%u requests of this context wait to be taken by collnetd, and %u "
+			       "of them have passed their deadlines",
+			       CN_MSG_REQUESTS, d->abandoned);
+	}
+	rc = cn_rings_request(r->c, m, len, err);
+	r->place = d->requests.at;
+	return rc;
+}
+
+/* ---- requests that are not taken ------------------------------------------------------ */
+
+uint32_t cn_rings_held_by(struct cn_daemon_side *d, cn_time now)
+{
+	const uint32_t by = d->requests.shared != NULL ? cn_shm_ring_held(&d->requests) : 0;
+
+	if (by != 0) {
+		d->held_at = now;
+	}
+	return by;
+}
+
+bool cn_rings_is_held(struct collnet *c, cn_time now)
+{
+	struct cn_daemon_side *d = c->impl;
+
+	return cn_rings_held_by(d, now) != 0 || (d->held_at != 0 && now < d->held_at + HELD_FOR);
+}
+
+/*
+ * The request is in the ring still, and the daemon takes none: it ends here. The daemon finds that
+ * it is late, too, and completes it when it takes it.
+ */
+void cn_rings_late(struct collnet_request *r, cn_time now)
+{
+	struct collnet *c = r->c;
+	struct cn_daemon_side *d = c->impl;
+	const uint32_t by = cn_rings_held_by(d, now);
+	const struct collnet_request *first = by - 1 < CN_MSG_REQUESTS ? &c->requests[by - 1]
+								       : NULL;
+	char what[160] = "another request";
+	char text[CN_ERR_TEXT];
+
+	if (cn_shm_ring_has_taken(&d->requests, r->place)) {
+		r->late_at = CN_NEVER;
+		return;
+	}
+	if (by == 0 || !d->same_clock) {
+		r->late_at = now + LATE_AGAIN;
+		return;
+	}
+	if (first != NULL && first->what != NULL && first->team != NULL) {
+		snprintf(what, sizeof(what), "%s of team %s", first->what, first->team->job);
+	}
+	snprintf(text, sizeof(text),
+		 "the deadline passed while the call waited behind %s, which this process called "
+		 "before and that collnetd still plans",
+		 what);
+	d->abandons[r->number]++;
+	d->abandoned++;
+	cn_request_done(r, COLLNET_ETIMEOUT, text);
+}
+
+/* The end of one that ended here. */
+static bool is_abandoned(struct cn_daemon_side *d, const struct cn_msg_head *m)
+{
+	if (m->type != CN_MSG_DONE || d->abandons[m->tag] == 0) {
+		return false;
+	}
+	d->abandons[m->tag]--;
+	d->abandoned--;
+	return true;
 }
 
 static struct cn_span span_of(const struct cn_msg_span *s)
@@ -114,6 +197,9 @@ static bool take(struct collnet *c, const union cn_msg *m)
 	}
 	if (type == CN_MSG_COMBINE) {
 		return combine(c, &m->combine);
+	}
+	if (is_abandoned(c->impl, &m->head)) {
+		return true;
 	}
 	r = &c->requests[m->head.tag];
 	if (!cn_request_is_posted(r) || (type == CN_MSG_JOINED && !joined(r->team, &m->joined))) {
@@ -188,6 +274,7 @@ void cn_rings_progress(struct collnet *c, cn_time until)
 			}
 			return;
 		}
+		cn_rings_held_by(d, now);
 		all = c->awaits_buffered > 0 ? CN_SHM_RING_FOR_ALL : 0;
 		futex = CN_SHM_RING_ON_FUTEX | all;
 		if (polls(d, now)) {

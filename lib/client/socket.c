@@ -263,6 +263,7 @@ int cn_socket_request(struct collnet *c, void *m, size_t len, enum cn_msg_type r
 	}
 	while (c->gone.code == COLLNET_OK) {
 		now = cn_now();
+		cn_rings_held_by(d, now);
 		got = receive(c);
 		/* What the daemon completed before it responded is complete. */
 		if (got > 0 && cn_rings_completions(c) < 0) {
@@ -392,6 +393,7 @@ int cn_socket_open(struct collnet *c, const char *path, struct cn_err *err)
 		.version = CN_MSG_VERSION,
 	};
 	int rc = connect_to(d, path, err);
+	const cn_time before = cn_now();
 
 	if (rc == COLLNET_OK) {
 		rc = cn_socket_request(c, &hello, sizeof(hello), CN_MSG_WELCOME, err);
@@ -403,6 +405,7 @@ int cn_socket_open(struct collnet *c, const char *path, struct cn_err *err)
 		return cn_fail(err, d->in.welcome.status, "%s", d->in.welcome.text);
 	}
 	memcpy(c->node, d->in.welcome.node, sizeof(c->node));
+	d->same_clock = d->in.welcome.now >= before && d->in.welcome.now <= cn_now();
 	d->interval = d->in.welcome.peer_timeout_ms * CN_MS / INTERVALS;
 	d->look_at = 0;
 	return COLLNET_OK;

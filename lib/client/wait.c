@@ -69,8 +69,36 @@ static bool is_over(const struct set *s)
 	return !pending;
 }
 
+/* When the next one of the set is late that may not be with the backend. */
+static cn_time late_at(const struct collnet *c, const struct set *s)
+{
+	cn_time at = CN_NEVER;
+
+	for (size_t i = 0; i < s->n && c->backend->late != NULL; i++) {
+		const struct collnet_request *r = s->requests[i];
+
+		if (r != NULL && r->state == CN_REQUEST_PENDING) {
+			at = cn_min_time(at, r->late_at);
+		}
+	}
+	return at;
+}
+
+/* Has the backend end what is late; returns when the next one is. */
+static cn_time end_late(const struct collnet *c, const struct set *s, cn_time now)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct collnet_request *r = s->requests[i];
+
+		if (r != NULL && r->state == CN_REQUEST_PENDING && r->late_at <= now) {
+			c->backend->late(r, now);
+		}
+	}
+	return late_at(c, s);
+}
+
 /* Until the set is over, or until then, a moment to come (0: only looks). */
-static bool wait_for(struct collnet *c, const struct set *s, cn_time until)
+static bool poll_for(struct collnet *c, const struct set *s, cn_time until)
 {
 	const bool buffered = s->buffered != NULL || s->full != NULL;
 	bool over = is_over(s), in_time = until != 0;
@@ -104,6 +132,23 @@ static bool wait_for(struct collnet *c, const struct set *s, cn_time until)
 	}
 	c->awaits_buffered -= buffered;
 	return over;
+}
+
+/* The same; what is late, and not with the backend, ends. */
+static bool wait_for(struct collnet *c, const struct set *s, cn_time until)
+{
+	cn_time late = late_at(c, s), now;
+
+	do {
+		if (poll_for(c, s, cn_min_time(until, late))) {
+			return true;
+		}
+		now = cn_now();
+		if (late <= now) {
+			late = end_late(c, s, now);
+		}
+	} while (!is_over(s) && now < until);
+	return is_over(s);
 }
 
 /* Leaves, after a test that found the set not to be over. */
@@ -188,11 +233,21 @@ static cn_time or_look(cn_time until, cn_time now)
 	return until > now ? until : 0;
 }
 
+static bool is_held(struct collnet *c, cn_time now)
+{
+	return c->backend->is_held != NULL && c->backend->is_held(c, now);
+}
+
 /* Until the backend must have ended the set. */
 static void wait_or_give_up(struct collnet *c, const struct set *s, cn_time now, cn_time end)
 {
-	if (!wait_for(c, s, or_look(end, now))) {
-		c->backend->give_up(c, "an operation did not end");
+	while (!wait_for(c, s, or_look(end, now))) {
+		now = cn_now();
+		if (!is_held(c, now)) {
+			c->backend->give_up(c, "an operation did not end");
+			return;
+		}
+		end = now + BACKSTOP;
 	}
 }
 

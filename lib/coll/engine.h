@@ -254,6 +254,10 @@ int cn_coll_prepare(struct cn_member *m, const struct cn_coll_args *a, struct cn
 		    struct cn_err *err);
 int cn_prepared_start(struct cn_prepared *p, cn_time now, cn_time deadline, struct cn_done *done,
 		      struct cn_err *err);
+/* A call that came behind others of its process, after its deadline: the team fails. Returns the
+ * error. */
+int cn_coll_late(struct cn_member *m, const struct cn_coll_args *a, struct cn_err *err);
+int cn_prepared_late(struct cn_prepared *p, struct cn_err *err);
 /* What it has started goes on. NULL is ignored. */
 void cn_prepared_release(struct cn_prepared *p);
 /* The piece that the reducer took is combined. Without effect where there is none any more. */

@@ -265,6 +265,22 @@ void cn_member_gives_up(struct cn_member *m)
 	m->waits = false;
 }
 
+int cn_coll_late(struct cn_member *m, const struct cn_coll_args *a, struct cn_err *err)
+{
+	struct cn_team *t = m->team;
+	const int r = cn_member_check(m, err);
+
+	if (r != COLLNET_OK) {
+		return r;
+	}
+	cn_team_fail(
+		t, true, COLLNET_ETIMEOUT,
+		"operation %u (%s) passed its deadline on node %s before the call of rank %u was "
+		"taken",
+		m->posted + 1, cn_op_called(a), t->engine->config.node.name, m->rank);
+	return cn_fail(err, t->status, "%s", t->text);
+}
+
 int cn_coll_ask(struct cn_member *m, cn_time now, const struct cn_coll_args *a, struct cn_err *err)
 {
 	struct call c;
@@ -329,6 +345,11 @@ int cn_prepared_start(struct cn_prepared *p, cn_time now, cn_time deadline, stru
 	p->call.args.deadline = deadline;
 	return end_call(p->member, now, &p->call.args,
 			post(p->member, now, &p->call, p->op, done, err), err);
+}
+
+int cn_prepared_late(struct cn_prepared *p, struct cn_err *err)
+{
+	return cn_coll_late(p->member, &p->call.args, err);
 }
 
 /* Ranks of this node that have started it with others: the schedule is made again. */

@@ -53,6 +53,15 @@
  * socket, it takes the completions. A client without rings sends all requests on the socket and
  * gets DONE and JOINED there.
  *
+ * Deadlines. A request says when it was called, by CLOCK_MONOTONIC, and its deadline counts from
+ * then, however long the daemon takes no requests of the client, because one of them waits for its
+ * plan. The daemon takes no moment to come for it, so a client can make its deadlines earlier only.
+ * The ring says which request waits (`held`: its number + 1), and a request that has not been taken
+ * then when its deadline passes has ended for the library: it is in the ring still, and the daemon
+ * touches no memory of it, and completes it with COLLNET_ETIMEOUT, when it takes it. A library
+ * whose clock is another one, as in a time namespace of its own, sees that by WELCOME, and does
+ * neither.
+ *
  * A connection that ends while teams are joined is a death: the teams' other ranks are told.
  * LEAVE before the end is the proper way.
  *
@@ -186,7 +195,7 @@ struct cn_msg_join {
 	uint32_t team; /* a free number */
 	uint32_t rank;
 	uint32_t ranks;
-	uint32_t timeout_ms; /* from now on, for all ranks to come */
+	uint32_t timeout_ms; /* from `called` on, for all ranks to come */
 	char job[CN_MSG_NAME];
 	uint64_t secret; /* the owner by a secret, with CN_OWNER_SECRET; 0: the user */
 	/* A team of ranks of a team that is ready: a bit for each of them (cn_team_derive()). */
@@ -198,6 +207,7 @@ struct cn_msg_join {
 	int32_t color;
 	int32_t key;
 	uint32_t zero;
+	uint64_t called; /* as in cn_msg_coll */
 	uint64_t members[COLLNET_RANKS_MAX / 64];
 };
 
@@ -241,6 +251,7 @@ struct cn_msg_coll {
 	uint16_t buffered;   /* 0, 1: its caller does not wait for DONE, which is not urgent */
 	uint64_t bytes;	     /* of one block */
 	struct cn_msg_place send, recv, blocks, scratch;
+	uint64_t called; /* when: timeout_ms counts from then; 0: from when the daemon takes it */
 };
 
 /*
@@ -258,6 +269,7 @@ struct cn_msg_start {
 	struct cn_msg_head head;
 	uint32_t timeout_ms;
 	uint32_t zero;
+	uint64_t called; /* as in cn_msg_coll */
 };
 
 /* The persistent operation `tag`, which is not outstanding, is needed no more. No response. */
@@ -289,6 +301,7 @@ struct cn_msg_send {
 	uint64_t bytes; /* 0 .. COLLNET_MESSAGE_MAX */
 	uint32_t timeout_ms;
 	uint32_t zero;
+	uint64_t called; /* as in cn_msg_coll */
 };
 
 struct cn_msg_recv {
@@ -297,6 +310,7 @@ struct cn_msg_recv {
 	uint32_t timeout_ms;
 	struct cn_msg_place data;
 	uint64_t capacity; /* 0 .. COLLNET_MESSAGE_MAX */
+	uint64_t called;   /* as in cn_msg_coll */
 };
 
 /* -> STATS_REPLY */
@@ -327,6 +341,7 @@ struct cn_msg_welcome {
 	uint32_t version;	  /* of the daemon */
 	uint32_t peer_timeout_ms; /* of the daemon: how long it may be silent; 0 with an error */
 	uint32_t zero;
+	uint64_t now; /* by the daemon's clock, after it has read HELLO */
 	char node[CN_MSG_NAME];
 	char text[CN_ERR_TEXT];
 };

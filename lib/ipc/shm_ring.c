@@ -56,6 +56,23 @@ bool cn_shm_ring_shares_processor(const struct cn_shm_ring *r, int processor)
 	       __atomic_load_n(&r->shared->processor, __ATOMIC_RELAXED) == (uint32_t)processor + 1;
 }
 
+uint32_t cn_shm_ring_held(const struct cn_shm_ring *r)
+{
+	/* What the caller has read before, as the clock, and put in was read and put in before. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return __atomic_load_n(&r->shared->held, __ATOMIC_RELAXED);
+}
+
+bool cn_shm_ring_has_taken(const struct cn_shm_ring *r, uint32_t at)
+{
+	return (int32_t)(__atomic_load_n(&r->shared->head, __ATOMIC_ACQUIRE) - at) >= 0;
+}
+
+uint32_t cn_shm_ring_used(const struct cn_shm_ring *r)
+{
+	return r->at - __atomic_load_n(&r->shared->head, __ATOMIC_ACQUIRE);
+}
+
 enum cn_shm_ring_status cn_shm_ring_front(const struct cn_shm_ring *r, const void **slot)
 {
 	const uint32_t used = __atomic_load_n(&r->shared->tail, __ATOMIC_ACQUIRE) - r->at;
@@ -71,6 +88,18 @@ void cn_shm_ring_pop(struct cn_shm_ring *r)
 {
 	/* What was copied from the slot was read before this. */
 	__atomic_store_n(&r->shared->head, ++r->at, __ATOMIC_RELEASE);
+}
+
+void cn_shm_ring_hold(struct cn_shm_ring *r, uint32_t by)
+{
+	__atomic_store_n(&r->shared->held, by, __ATOMIC_RELAXED);
+	/* It is visible before this looks for a message. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void cn_shm_ring_fence(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 void cn_shm_ring_set_processor(struct cn_shm_ring *r, int processor)

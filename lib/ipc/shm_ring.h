@@ -4,9 +4,9 @@
  *
  * Shared are the slots and two counters, each in a cache line that only one side writes: `tail`,
  * the messages ever put in, is the producer's; `head`, those ever taken out, is the consumer's, and
- * so are `processor` and `asleep`, except that a producer clears `asleep`. The counters wrap around
- * at 2^32. A side works with a copy of its own counter, so that nothing it has written is read
- * back.
+ * so are `held`, `processor` and `asleep`, except that a producer clears `asleep`. The counters
+ * wrap around at 2^32. A side works with a copy of its own counter, so that nothing it has written
+ * is read back.
  *
  * The other side is not trusted. A counter that it cannot have makes the ring broken, which the
  * caller ends; a slot's index is masked. A slot that the consumer looks at can change at any time
@@ -15,6 +15,10 @@
  * To sleep, the consumer announces it and looks once more; a producer puts a message in and then
  * looks whether the consumer is asleep. One of the two sees the other. How the consumer is woken it
  * announces, too.
+ *
+ * A consumer that takes no messages for a while says what holds it up. A producer knows which of
+ * its messages have been taken; it can rely on one that it has found not to be taken while the
+ * consumer was held up: whatever the consumer does after it has taken it is later.
  *
  * A consumer says on which processor it runs. For a producer on the same one, to poll for what the
  * consumer will do is in vain: the consumer runs only while the producer does not.
@@ -33,6 +37,7 @@ struct cn_shm_ring_shared {
 	_Alignas(CN_SHM_RING_LINE) uint32_t head;
 	uint32_t asleep;    /* enum cn_shm_ring_sleep */
 	uint32_t processor; /* of the consumer, when it said so last, + 1; 0: not known */
+	uint32_t held;	    /* what holds the consumer up, as it likes; 0: nothing */
 	_Alignas(CN_SHM_RING_LINE) uint8_t slots[];
 };
 
@@ -77,11 +82,22 @@ uint32_t cn_shm_ring_wake(struct cn_shm_ring *r);
 bool cn_shm_ring_wants_all(const struct cn_shm_ring *r);
 /* Producer: whether the consumer runs on this processor (-1: not known), by what it said last. */
 bool cn_shm_ring_shares_processor(const struct cn_shm_ring *r, int processor);
+/* Producer: what holds the consumer up; 0: nothing. */
+uint32_t cn_shm_ring_held(const struct cn_shm_ring *r);
+/* Producer: whether the message has been taken after which its counter was `at`. To be asked after
+ * cn_shm_ring_held(). */
+bool cn_shm_ring_has_taken(const struct cn_shm_ring *r, uint32_t at);
+/* Producer: messages that have not been taken. */
+uint32_t cn_shm_ring_used(const struct cn_shm_ring *r);
 
 /* Consumer: the next message, which stays until cn_shm_ring_pop(). CN_SHM_RING_NONE: the ring is
  * empty. */
 enum cn_shm_ring_status cn_shm_ring_front(const struct cn_shm_ring *r, const void **slot);
 void cn_shm_ring_pop(struct cn_shm_ring *r);
+/* Consumer: is held up by this, until it says 0. */
+void cn_shm_ring_hold(struct cn_shm_ring *r, uint32_t by);
+/* Consumer: what it does from now on is later than that it has taken messages. */
+void cn_shm_ring_fence(void);
 /* Consumer: runs on this processor, as sched_getcpu() numbers them (-1: not known). */
 void cn_shm_ring_set_processor(struct cn_shm_ring *r, int processor);
 /*

@@ -264,7 +264,8 @@ static void make_region(struct cn_client *of, uint32_t number, uint64_t bytes)
 	cn_client_message(of, (const union cn_msg *)(const void *)&m, sizeof(m));
 }
 
-/* Memory does not wait for a call, whatever came before that does not either. */
+/* Memory does not wait for a call, whatever came before that does not either; and the ring says
+ * which call the others wait for. */
 static void call__region_behind_another(void **state)
 {
 	const struct cn_msg_region region = { .head = { .type = CN_MSG_REGION },
@@ -274,7 +275,10 @@ static void call__region_behind_another(void **state)
 
 	(void)state;
 	join_crowd(NULL, -1, 0);
+	make_region(c, CN_MSG_RINGS, (CN_MSG_RINGS_BYTES + REGION - 1) / REGION * REGION);
+	assert_int_equal(heard(fd), CN_MSG_REPLY);
 	call_alltoall(c, 5, false);
+	assert_int_equal(c->requests.shared->held, 6);
 	assert_int_equal(send(fd, &bell, sizeof(bell), 0), sizeof(bell));
 	assert_int_equal(send(fd, &region, sizeof(region), 0), sizeof(region));
 	cn_client_readable(c);
@@ -283,6 +287,7 @@ static void call__region_behind_another(void **state)
 	assert_int_equal(heard(fd), CN_MSG_REPLY);
 	run_task();
 	assert_null(c->call.op);
+	assert_int_equal(c->requests.shared->held, 0);
 }
 
 /* The crowd, of which rank 0 is another client's, joins, and calls an all-to-all of no bytes. The

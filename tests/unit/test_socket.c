@@ -26,13 +26,11 @@
 #include <cmocka.h>
 
 #include "client/daemon.h"
+#include "fake_daemon.h"
 #include "ipc/msg.h"
 #include "util/clock.h"
 #include "util/spin.h"
 
-static char directory[] = "/tmp/test_socket.XXXXXX";
-static struct sockaddr_un name = { .sun_family = AF_UNIX };
-static pid_t child;
 static uint32_t yields;
 
 /* The library's calls come here, too. */
@@ -67,21 +65,6 @@ enum behaviour {
 
 #define LONG 30000u /* a deadline that is not reached */
 
-static void respond(int fd, uint32_t type, uint32_t tag)
-{
-	union cn_msg m;
-
-	memset(&m, 0, sizeof(m));
-	m.head.type = type;
-	m.head.tag = tag;
-	if (type == CN_MSG_RANK_NAMES) {
-		m.rank_names.ranks = 1;
-	}
-	if (send(fd, &m, cn_msg_size(type), MSG_NOSIGNAL) < 0) {
-		_exit(1);
-	}
-}
-
 /* Completes every JOIN, with an error, when the client waits for it. */
 static void complete_joins(int fd, struct cn_shm_ring *completions, const struct cn_msg_done *how)
 {
@@ -90,7 +73,7 @@ static void complete_joins(int fd, struct cn_shm_ring *completions, const struct
 
 	while (recv(fd, &m, sizeof(m), 0) > 0) {
 		if (m.head.type == CN_MSG_LEAVE) {
-			respond(fd, CN_MSG_REPLY, m.head.tag);
+			fake_respond(fd, CN_MSG_REPLY, m.head.tag);
 		} else if (m.head.type == CN_MSG_JOIN) {
 			usleep(200);
 			done.head.tag = m.head.tag;
@@ -107,32 +90,10 @@ static void complete_joins(int fd, struct cn_shm_ring *completions, const struct
 /* Makes the rings, and does to them what the client is to find there. */
 static void hand_out_rings(int fd, const struct cn_msg_region *request, enum behaviour b)
 {
-	struct cn_msg_reply r = { .head = { .type = CN_MSG_REPLY, .tag = request->head.tag } };
 	struct cn_msg_done done = { .head = { .type = CN_MSG_DONE } };
-	const int memory = memfd_create("rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct cn_shm_ring requests, completions;
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { .iov_base = &r, .iov_len = sizeof(r) };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control.space),
-	};
-	void *p;
+	const int memory = fake_rings(request, b != UNSEALED, &requests, &completions);
 
-	if (request->region != CN_MSG_RINGS || ftruncate(memory, (off_t)request->bytes) != 0 ||
-	    (b != UNSEALED && fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) != 0)) {
-		_exit(1);
-	}
-	p = mmap(NULL, request->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-	if (p == MAP_FAILED) {
-		_exit(1);
-	}
-	cn_msg_rings_init(p, &requests, &completions);
 	if (b == WRONG_DONE) {
 		done.head.tag = CN_MSG_REQUESTS - 1;
 		cn_shm_ring_put(&completions, &done, sizeof(done));
@@ -145,14 +106,7 @@ static void hand_out_rings(int fd, const struct cn_msg_region *request, enum beh
 	if (b == BESIDE) {
 		cn_shm_ring_set_processor(&requests, sched_getcpu());
 	}
-	memset(&control, 0, sizeof(control));
-	CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
-	CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
-	CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(sizeof(memory));
-	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &memory, sizeof(memory));
-	if (sendmsg(fd, &msg, MSG_NOSIGNAL) != (ssize_t)sizeof(r)) {
-		_exit(1);
-	}
+	fake_hand_out(fd, request->head.tag, memory);
 	if (b == BESIDE || b == ELSEWHERE) {
 		complete_joins(fd, &completions, &done);
 	}
@@ -170,39 +124,25 @@ static void hand_out_rings(int fd, const struct cn_msg_region *request, enum beh
 	}
 }
 
-static void serve(int listening, enum behaviour b, uint32_t peer_timeout_ms)
+static void serve(int fd, int behaviour)
 {
-	struct cn_msg_welcome w = { .head = { .type = CN_MSG_WELCOME },
-				    .version = CN_MSG_VERSION,
-				    .peer_timeout_ms = peer_timeout_ms,
-				    .node = "here" };
-	int fd = accept(listening, NULL, NULL);
+	const enum behaviour b = (enum behaviour)behaviour;
 	uint32_t pings = 0, stats = 0;
 	union cn_msg m;
 
-	alarm(60);
-	if (recv(fd, &m, sizeof(m), 0) != (ssize_t)sizeof(m.hello)) {
-		_exit(1);
-	}
-	w.head.tag = m.head.tag;
-	if (b == REFUSES) {
-		w.status = COLLNET_ELIMIT;
-		w.peer_timeout_ms = 0;
-		strcpy(w.text, "no more room");
-	}
-	if (send(fd, &w, sizeof(w), MSG_NOSIGNAL) != (ssize_t)sizeof(w) || b == ENDS) {
+	if (b == ENDS) {
 		_exit(0);
 	}
 	while (b != SILENT && recv(fd, &m, sizeof(m), 0) > 0) {
 		if (m.head.type == CN_MSG_PING) {
-			respond(fd, CN_MSG_PONG, m.head.tag);
+			fake_respond(fd, CN_MSG_PONG, m.head.tag);
 			if (b == LATE && ++pings == BEFORE_STATS) {
-				respond(fd, CN_MSG_STATS_REPLY, stats);
+				fake_respond(fd, CN_MSG_STATS_REPLY, stats);
 			}
 		} else if (b == LATE && m.head.type == CN_MSG_STATS) {
 			stats = m.head.tag;
 		} else if (b == WRONG_TYPE && m.head.type == CN_MSG_STATS) {
-			respond(fd, CN_MSG_RANK_NAMES, m.head.tag);
+			fake_respond(fd, CN_MSG_RANK_NAMES, m.head.tag);
 		} else if (m.head.type == CN_MSG_REGION) {
 			hand_out_rings(fd, &m.region, b);
 		}
@@ -214,23 +154,7 @@ static void serve(int listening, enum behaviour b, uint32_t peer_timeout_ms)
 
 static int try_open(enum behaviour b, uint32_t peer_timeout_ms, collnet_t **out)
 {
-	struct collnet_options o;
-	int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	unlink(name.sun_path);
-	assert_int_equal(bind(listening, (struct sockaddr *)&name, sizeof(name)), 0);
-	assert_int_equal(listen(listening, 1), 0);
-	child = fork();
-	assert_true(child >= 0);
-	if (child == 0) {
-		serve(listening, b, peer_timeout_ms);
-		_exit(0);
-	}
-	close(listening);
-	collnet_options_init(&o);
-	o.mode = COLLNET_MODE_DAEMON;
-	o.socket = name.sun_path;
-	return collnet_open(&o, out);
+	return fake_open(serve, b, b == REFUSES ? "no more room" : NULL, peer_timeout_ms, out);
 }
 
 static collnet_t *open_context(enum behaviour b, uint32_t peer_timeout_ms)
@@ -240,13 +164,6 @@ static collnet_t *open_context(enum behaviour b, uint32_t peer_timeout_ms)
 	assert_int_equal(try_open(b, peer_timeout_ms, &c), COLLNET_OK);
 	assert_string_equal(collnet_node_name(c), "here");
 	return c;
-}
-
-static void end(collnet_t *c)
-{
-	collnet_close(c);
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
 }
 
 /* Milliseconds until a join that nobody serves ends, with this status. */
@@ -279,7 +196,7 @@ static void probe__gives_up_after_the_daemons_peer_timeout(void **state)
 		assert_non_null(strstr(collnet_error(c), "does not respond"));
 		assert_true(ms >= timeouts[i]);
 		assert_true(ms < (i == 0 ? timeouts[1] : LONG));
-		end(c);
+		fake_end(c);
 	}
 }
 
@@ -293,7 +210,7 @@ static void probe__a_daemon_that_responds_is_not_given_up(void **state)
 	assert_non_null(strstr(collnet_error(c), "did not end"));
 	/* the deadline, and two seconds for the daemon to report it */
 	assert_true(ms >= RESPONDED + 1900);
-	end(c);
+	fake_end(c);
 }
 
 /* A response may be due when another call has been planned, which takes longer than 5 s. */
@@ -304,7 +221,7 @@ static void request__response_of_a_daemon_that_is_late(void **state)
 
 	(void)state;
 	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_OK);
-	end(c);
+	fake_end(c);
 }
 
 static void request__unexpected_responses_end_the_context(void **state)
@@ -316,7 +233,7 @@ static void request__unexpected_responses_end_the_context(void **state)
 	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_EPROTO);
 	assert_non_null(strstr(collnet_error(c), "unexpected response"));
 	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_EPROTO);
-	end(c);
+	fake_end(c);
 }
 
 static void *fails(void *c)
@@ -349,7 +266,7 @@ static void error__of_a_thread_that_has_ended(void **state)
 		assert_int_equal(pthread_join(thread, &out), 0);
 		assert_ptr_equal(out, c);
 	}
-	end(c);
+	fake_end(c);
 }
 
 static void rings__what_no_daemon_writes_ends_the_context(void **state)
@@ -359,14 +276,14 @@ static void rings__what_no_daemon_writes_ends_the_context(void **state)
 	(void)state;
 	join_fails(c, LONG, COLLNET_EPROTO);
 	assert_non_null(strstr(collnet_error(c), "not pending"));
-	end(c);
+	fake_end(c);
 	c = open_context(UNSEALED, PATIENT);
 	join_fails(c, LONG, COLLNET_ENOMEM);
-	end(c);
+	fake_end(c);
 	c = open_context(WRONG_RING, PATIENT);
 	join_fails(c, LONG, COLLNET_EPROTO);
 	assert_non_null(strstr(collnet_error(c), "broke its ring"));
-	end(c);
+	fake_end(c);
 }
 
 /* The end of file does not hide what was completed before it. */
@@ -377,7 +294,7 @@ static void rings__completions_of_a_daemon_that_ended(void **state)
 	(void)state;
 	join_fails(c, LONG, COLLNET_EIFACE);
 	assert_non_null(strstr(collnet_error(c), "had its reasons"));
-	end(c);
+	fake_end(c);
 }
 
 /* The yields of a context whose waits are long, so that one in CN_SPIN_PROBE polls. On a busy
@@ -390,7 +307,7 @@ static uint32_t yields_beside(enum behaviour b, uint32_t probes)
 	for (uint32_t i = 0; i < probes * CN_SPIN_PROBE && yields == before; i++) {
 		join_fails(c, LONG, COLLNET_EIFACE);
 	}
-	end(c);
+	fake_end(c);
 	return yields - before;
 }
 
@@ -417,7 +334,7 @@ static void request__a_closed_connection(void **state)
 	(void)state;
 	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_EDAEMON);
 	assert_non_null(strstr(collnet_error(c), "went away"));
-	end(c);
+	fake_end(c);
 }
 
 /* The program closes a descriptor of the library, and opens a file under its number. */
@@ -442,7 +359,7 @@ static void request__a_descriptor_that_the_program_closed(void **state)
 		if (reopened) {
 			close(fd);
 		}
-		end(c);
+		fake_end(c);
 	}
 }
 
@@ -454,8 +371,7 @@ static void open__refusals_and_missing_daemons(void **state)
 	(void)state;
 	assert_int_equal(try_open(REFUSES, PATIENT, &c), COLLNET_ELIMIT);
 	assert_non_null(strstr(collnet_error(NULL), "no more room"));
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
+	fake_end(NULL);
 	collnet_options_init(&o);
 	o.mode = COLLNET_MODE_DAEMON;
 	o.socket = "/nonexistent/socket";
@@ -502,13 +418,13 @@ static void open__a_full_backlog_and_signals(void **state)
 	cn_time ms;
 
 	(void)state;
-	unlink(name.sun_path);
-	assert_int_equal(bind(listening, (struct sockaddr *)&name, sizeof(name)), 0);
+	unlink(fake_name.sun_path);
+	assert_int_equal(bind(listening, (struct sockaddr *)&fake_name, sizeof(fake_name)), 0);
 	assert_int_equal(listen(listening, 0), 0);
-	assert_int_equal(connect(waiting, (struct sockaddr *)&name, sizeof(name)), 0);
+	assert_int_equal(connect(waiting, (struct sockaddr *)&fake_name, sizeof(fake_name)), 0);
 	collnet_options_init(&o);
 	o.mode = COLLNET_MODE_DAEMON;
-	o.socket = name.sun_path;
+	o.socket = fake_name.sun_path;
 	assert_int_equal(sigaction(SIGALRM, &act, NULL), 0);
 	assert_int_equal(setitimer(ITIMER_REAL, &every_second, NULL), 0);
 	ms = cn_now() / CN_MS;
@@ -541,12 +457,8 @@ int main(void)
 	};
 	int status;
 
-	if (mkdtemp(directory) == NULL) {
-		return 1;
-	}
-	snprintf(name.sun_path, sizeof(name.sun_path), "%s/s", directory);
+	fake_begin();
 	status = cmocka_run_group_tests(tests, NULL, NULL);
-	unlink(name.sun_path);
-	rmdir(directory);
+	fake_finish();
 	return status;
 }

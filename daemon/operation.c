@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PASSES 2 /* over all calls that wait, in an iteration of the loop */
+
 /* ---- calls ---------------------------------------------------------------------------- */
 
 /* Its team is gone, by now. */
@@ -195,9 +197,12 @@ void cn_call_give_task(struct cn_daemon *d)
 		make_until(d, d->now);
 		cn_helper_give(d->helper, d->runtime.engine);
 	}
-	for (int i = 0; i < 2 && may_have_lost_task(d); i++) {
+	for (int i = 0; i < PASSES && may_have_lost_task(d); i++) {
 		cn_call_make_waiting(d);
 		cn_helper_give(d->helper, d->runtime.engine);
+		if (cn_engine_has_dropped(d->runtime.engine)) {
+			d->calls_until = 0; /* the loop comes back at once */
+		}
 	}
 }
 

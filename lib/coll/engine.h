@@ -112,6 +112,8 @@ void cn_engine_cancel_task(struct cn_engine *e);
 /* True, once: a team or an operation has ended while there was a task of it. Calls that wait for
  * tasks are made again. */
 bool cn_engine_tasks_dropped(struct cn_engine *e);
+/* What that returns next. */
+bool cn_engine_has_dropped(const struct cn_engine *e);
 /* Frees memory that malloc() gave, as soon as no task can read it. NULL is ignored. */
 void cn_engine_discard(struct cn_engine *e, void *memory, size_t bytes);
 

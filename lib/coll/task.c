@@ -313,6 +313,11 @@ bool cn_engine_tasks_dropped(struct cn_engine *e)
 	return dropped;
 }
 
+bool cn_engine_has_dropped(const struct cn_engine *e)
+{
+	return e->tasks.dropped;
+}
+
 void cn_tasks_forget_op(struct cn_op *op)
 {
 	struct cn_tasks *all = &op->team->engine->tasks;

@@ -21,10 +21,12 @@ static struct cn_client *c;
 static struct cn_user *user;
 static union cn_msg answer; /* the last one */
 static int fd;		    /* the client's */
+static bool drops;	    /* teams fail in each pass over the calls that wait */
 
 static int setup(void **state)
 {
 	(void)state;
+	drops = false;
 	daemon_fixture_begin(&fixture);
 	d = fixture.daemon;
 	c = fixture.client;
@@ -87,6 +89,15 @@ static void run_task(void)
 	assert_true(cn_helper_busy(d->helper));
 	assert_int_equal(poll(&p, 1, -1), 1);
 	cn_call_take_task(d);
+}
+
+void __real_cn_helper_give(struct cn_helper *h, struct cn_engine *e);
+void __wrap_cn_helper_give(struct cn_helper *h, struct cn_engine *e);
+
+void __wrap_cn_helper_give(struct cn_helper *h, struct cn_engine *e)
+{
+	__real_cn_helper_give(h, e);
+	e->tasks.dropped |= drops;
 }
 
 /* The type of what is on the client's socket; 0: nothing. */
@@ -334,6 +345,20 @@ static void call__whose_task_is_dropped(void **state)
 	close(end);
 }
 
+/* Where more are dropped than the loop looks after at a time, it does not sleep. */
+static void call__whose_task_is_dropped_late(void **state)
+{
+	(void)state;
+	join_crowd(NULL, -1, 0);
+	call_alltoall(c, 0, false);
+	for (int i = 0; i < 3; i++) {
+		drops = i == 1;
+		cn_call_give_task(d);
+		assert_non_null(c->call.op);
+		assert_int_equal(cn_call_deadline(d) <= d->now, drops);
+	}
+}
+
 /* A rank of its own prepares an all-to-all of blocks of this size. */
 static void prepare_alltoall(struct cn_client *of, uint32_t team, uint64_t bytes,
 			     uint32_t timeout_ms)
@@ -551,6 +576,7 @@ int main(void)
 		CASE(call__of_a_client_that_dies_later),
 		CASE(call__region_behind_another),
 		CASE(call__whose_task_is_dropped),
+		CASE(call__whose_task_is_dropped_late),
 		CASE(call__many_are_refused),
 		CASE(call__gives_up_again_and_again),
 		CASE(call__passes_its_deadline),

@@ -23,8 +23,12 @@
  * responds, a response is waited for: it may be due after another call of this process only.
  * Intervals are counted, and not the clock alone, so that a program that was stopped itself does
  * not blame the daemon.
+ *
+ * A call that only this node's daemon answers keeps the context's lock, and waits for no other
+ * node. It gives a silent daemon up after RESPONSE_TIMEOUT at the latest.
  */
-#define INTERVALS 3u
+#define INTERVALS    3u
+#define INTERVAL_MAX (RESPONSE_TIMEOUT / (INTERVALS + 1)) /* of such a call */
 
 void cn_socket_heard(struct cn_daemon_side *d)
 {
@@ -169,7 +173,8 @@ static int receive(struct collnet *c)
 	return got;
 }
 
-bool cn_socket_probe(struct collnet *c, cn_time now)
+/* With looks after that time. */
+static bool probe(struct collnet *c, cn_time now, cn_time interval)
 {
 	const struct cn_msg_head m = { .type = CN_MSG_PING };
 	struct cn_daemon_side *d = c->impl;
@@ -178,13 +183,13 @@ bool cn_socket_probe(struct collnet *c, cn_time now)
 		d->look_at = now + RESPONSE_TIMEOUT;
 		return true;
 	}
-	if (d->look_at == 0) {
-		d->look_at = now + d->interval;
+	if (d->look_at == 0 || d->look_at > now + interval) {
+		d->look_at = now + interval;
 	}
 	if (now < d->look_at) {
 		return true;
 	}
-	d->look_at = now + d->interval;
+	d->look_at = now + interval;
 	if (d->pinged || send(d->fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		d->missed++;
 	}
@@ -193,6 +198,13 @@ bool cn_socket_probe(struct collnet *c, cn_time now)
 		cn_socket_gone(c, COLLNET_EDAEMON, "does not respond");
 	}
 	return d->missed < INTERVALS;
+}
+
+bool cn_socket_probe(struct collnet *c, cn_time now)
+{
+	const struct cn_daemon_side *d = c->impl;
+
+	return probe(c, now, d->interval);
 }
 
 bool cn_socket_look(struct collnet *c, cn_time now)
@@ -278,7 +290,7 @@ int cn_socket_request(struct collnet *c, void *m, size_t len, enum cn_msg_type r
 			cn_socket_gone(c, COLLNET_EPROTO, "sent an unexpected response");
 		} else if (got == 0 && now >= until) {
 			cn_socket_gone(c, COLLNET_EDAEMON, "does not respond");
-		} else if (got == 0 && cn_socket_probe(c, now)) {
+		} else if (got == 0 && probe(c, now, cn_min_time(d->interval, INTERVAL_MAX))) {
 			wait_for(d->fd, POLLIN, cn_min_time(until, d->look_at));
 		}
 	}

@@ -45,6 +45,7 @@ int sched_yield(void)
 enum behaviour {
 	SILENT,	    /* reads nothing after the handshake */
 	RESPONSIVE, /* to PING only */
+	ASKED,	    /* responds to STATS after one PING */
 	LATE,	    /* responds to STATS after BEFORE_STATS times PING */
 	WRONG_TYPE, /* responds to STATS with a RANK_NAMES */
 	WRONG_DONE, /* responds to PING, and completes a request that is not pending */
@@ -136,10 +137,11 @@ static void serve(int fd, int behaviour)
 	while (b != SILENT && recv(fd, &m, sizeof(m), 0) > 0) {
 		if (m.head.type == CN_MSG_PING) {
 			fake_respond(fd, CN_MSG_PONG, m.head.tag);
-			if (b == LATE && ++pings == BEFORE_STATS) {
+			if (++pings == (b == LATE ? BEFORE_STATS : 1) &&
+			    (b == LATE || b == ASKED)) {
 				fake_respond(fd, CN_MSG_STATS_REPLY, stats);
 			}
-		} else if (b == LATE && m.head.type == CN_MSG_STATS) {
+		} else if ((b == LATE || b == ASKED) && m.head.type == CN_MSG_STATS) {
 			stats = m.head.tag;
 		} else if (b == WRONG_TYPE && m.head.type == CN_MSG_STATS) {
 			fake_respond(fd, CN_MSG_RANK_NAMES, m.head.tag);
@@ -218,6 +220,18 @@ static void request__response_of_a_daemon_that_is_late(void **state)
 {
 	struct collnet_stats s = { .size = sizeof(s) };
 	collnet_t *c = open_context(LATE, RESPONDED);
+
+	(void)state;
+	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_OK);
+	fake_end(c);
+}
+
+/* It is asked soon, whatever its peer timeout: the caller has the context's lock. The daemon ends
+ * before a third of that. */
+static void request__of_a_daemon_with_a_long_peer_timeout(void **state)
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+	collnet_t *c = open_context(ASKED, CN_MSG_PEER_TIMEOUT_MAX);
 
 	(void)state;
 	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_OK);
@@ -445,6 +459,7 @@ int main(void)
 		cmocka_unit_test(probe__gives_up_after_the_daemons_peer_timeout),
 		cmocka_unit_test(probe__a_daemon_that_responds_is_not_given_up),
 		cmocka_unit_test(request__response_of_a_daemon_that_is_late),
+		cmocka_unit_test(request__of_a_daemon_with_a_long_peer_timeout),
 		cmocka_unit_test(request__unexpected_responses_end_the_context),
 		cmocka_unit_test(error__of_a_thread_that_has_ended),
 		cmocka_unit_test(rings__what_no_daemon_writes_ends_the_context),

@@ -46,16 +46,6 @@ static int try_call(struct cn_client *c, const struct cn_client_call *k, struct 
 	}
 }
 
-/* To prepare an operation is no part of one; where others are late, the engine fails the team. */
-static int prepare_in_time(const struct cn_client *c, const struct cn_client_call *k,
-			   struct cn_err *err)
-{
-	return k->kind == CN_CALL_PREPARE && k->args.deadline <= c->daemon->now
-		       ? cn_fail(err, COLLNET_ETIMEOUT,
-				 "the operation was not planned before the deadline")
-		       : COLLNET_INPROGRESS;
-}
-
 /* It is kept, with what the message said, until the task is done. */
 static bool wait_for_task(struct cn_client *c, const struct cn_client_call *k)
 {
@@ -100,14 +90,52 @@ static void forget(struct cn_client *c)
 	cn_client_rings_hold(c, -1);
 }
 
-/* The engine may not know: it is refused here. */
-static void give_up(const struct cn_client *c, const struct cn_client_call *k)
+/* Of whose team it is a call; NULL: of none. */
+static struct cn_member *member_of(const struct cn_client *c, const struct cn_client_call *k)
 {
 	const uint32_t team = k->kind == CN_CALL_JOIN ? k->op->parent : k->op->team;
 
-	if (team < CN_MSG_TEAMS && c->teams[team] != NULL) {
-		cn_member_gives_up(c->teams[team]);
+	return team < CN_MSG_TEAMS ? c->teams[team] : NULL;
+}
+
+/* The engine may not know: it is refused here. */
+static void give_up(const struct cn_client *c, const struct cn_client_call *k)
+{
+	struct cn_member *m = member_of(c, k);
+
+	if (m != NULL) {
+		cn_member_gives_up(m);
 	}
+}
+
+static bool others_wait(const struct cn_client *c, const struct cn_member *m)
+{
+	const struct cn_daemon *d = c->daemon;
+
+	for (uint32_t i = 0; i < d->nwaiting; i++) {
+		const struct cn_client *o = d->waiting[i];
+		const struct cn_member *its = o != c ? member_of(o, &o->call) : NULL;
+
+		if (its != NULL && cn_member_run(its) == cn_member_run(m)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* To prepare an operation is no part of one; where others are late, the engine fails the team. */
+static int prepare_in_time(const struct cn_client *c, const struct cn_client_call *k,
+			   struct cn_err *err)
+{
+	struct cn_member *m = member_of(c, k);
+
+	if (k->kind != CN_CALL_PREPARE || k->args.deadline > c->daemon->now) {
+		return COLLNET_INPROGRESS;
+	}
+	if (m != NULL && !others_wait(c, m)) {
+		cn_member_drops_tasks(m);
+	}
+	return cn_fail(err, COLLNET_ETIMEOUT, "the operation was not planned before the deadline");
 }
 
 void cn_call_make(struct cn_client *c, const struct cn_client_call *k)

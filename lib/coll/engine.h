@@ -170,6 +170,9 @@ uint64_t cn_member_owner(const struct cn_member *m);
 uint32_t cn_engine_teams_paid(const struct cn_engine *e, uint64_t payer, uint64_t owner,
 			      const char *job, bool *takes_part);
 
+/* No call waits for tasks of its team any more: those that have not begun are not run. The result
+ * of one that is run may be of use to the next call. */
+void cn_member_drops_tasks(struct cn_member *m);
 /* Its call that waited for a task is not made again. */
 void cn_member_gives_up(struct cn_member *m);
 /* COLLNET_OK: the team is ready; or why it is not. */

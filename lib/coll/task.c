@@ -305,6 +305,20 @@ void cn_tasks_forget_failed(struct cn_team *t)
 	drop(&t->engine->tasks, t, NULL);
 }
 
+void cn_member_drops_tasks(struct cn_member *m)
+{
+	for (struct cn_task **at = &m->team->engine->tasks.first; *at != NULL;) {
+		struct cn_task *x = *at;
+
+		if (is_of(x, m->team, NULL) && x->op == NULL) {
+			*at = x->next;
+			task_free(x);
+		} else {
+			at = &x->next;
+		}
+	}
+}
+
 bool cn_engine_tasks_dropped(struct cn_engine *e)
 {
 	const bool dropped = e->tasks.dropped;

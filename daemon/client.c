@@ -247,6 +247,7 @@ static void receive(struct cn_client *c)
 	} else if (n <= 0) {
 		cn_client_mark(c, NULL); /* end of file; an empty message looks the same */
 	} else {
+		cn_client_rings_beside(c);
 		cn_client_taken(c);
 		cn_client_message(c, &m, (size_t)n);
 	}

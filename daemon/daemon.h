@@ -195,6 +195,7 @@ struct cn_client {
 	uint32_t idle_polls; /* of `requests`, in a row */
 	uint32_t pieces;     /* that it was given to combine, over all requests */
 	struct cn_client_call call; /* that waits for a task; op NULL: none does */
+	uint32_t received;	    /* messages from its socket */
 	bool has_waited;	    /* one did: what comes behind it may be late */
 	struct cn_op_slot ops[CN_MSG_REQUESTS];
 };
@@ -490,6 +491,8 @@ void cn_client_rings_close(struct cn_client *c);
 void cn_client_rings_serve(struct cn_client *c, uint32_t max);
 /* Its call with this number waits for a task; -1: none does any more. */
 void cn_client_rings_hold(struct cn_client *c, int tag);
+/* A message was taken from its socket. */
+void cn_client_rings_beside(struct cn_client *c);
 /* A request was taken: d->now is later than that, if it may be late. */
 void cn_client_taken(const struct cn_client *c);
 /* Serves the requests in polled rings, up to a bound per client. True: there were some. */

@@ -51,6 +51,7 @@ static void remove_polled(struct cn_daemon *d, uint32_t i)
 void cn_client_rings_open(struct cn_client *c, void *memory)
 {
 	cn_msg_rings_init(memory, &c->requests, &c->completions);
+	cn_shm_ring_set_beside(&c->requests, c->received);
 	poll_client(c);
 }
 
@@ -72,6 +73,14 @@ void cn_client_rings_hold(struct cn_client *c, int tag)
 	c->has_waited = true;
 	if (c->requests.shared != NULL) {
 		cn_shm_ring_hold(&c->requests, (uint32_t)(tag + 1));
+	}
+}
+
+void cn_client_rings_beside(struct cn_client *c)
+{
+	c->received++;
+	if (c->requests.shared != NULL) {
+		cn_shm_ring_set_beside(&c->requests, c->received);
 	}
 }
 

@@ -108,6 +108,7 @@ struct collnet_request {
 	struct cn_done done;	 /* direct: what the engine calls */
 	const char *what;	 /* daemon: the operation; NULL: a message */
 	uint32_t place;		 /* daemon: in the ring, cn_shm_ring_has_taken() */
+	bool beside;		 /* daemon: on the socket instead */
 	struct {		 /* daemon: a copy of the caller's memory */
 		uint32_t region; /* CN_MSG_NO_REGION: none */
 		const void *in;	 /* what to copy there before it starts; NULL: nothing */
@@ -144,6 +145,7 @@ struct collnet_team {
 	uint32_t named;			     /* of them, the first ones that are known: daemon */
 	const struct collnet_team *parent;   /* that it is made of, while it is joined */
 	struct cn_member *member;	     /* direct */
+	bool abandoned;			     /* daemon: its JOIN ended before it was taken */
 };
 
 struct collnet_endpoint {

@@ -16,6 +16,8 @@
 
 /* What an operation may read for its caller not to wait for its end. */
 #define BUFFERED_BYTES 1024u
+/* LEAVEs on the socket that the daemon does not take for a while, each behind its JOIN. */
+#define LEAVES_MAX 32u
 
 static int daemon_open(struct collnet *c, const struct collnet_options *o, struct cn_err *err)
 {
@@ -108,6 +110,7 @@ static int daemon_join(struct collnet_team *t, const struct cn_origin *from,
 		.secret = t->secret,
 		.called = called(r),
 	};
+	struct cn_daemon_side *d = t->c->impl;
 	int rc = cn_rings_open(t->c, err);
 
 	if (from->parent != NULL) {
@@ -125,8 +128,18 @@ static int daemon_join(struct collnet_team *t, const struct cn_origin *from,
 	}
 	memcpy(m.job, t->job, sizeof(m.job));
 	r->what = from->split != NULL ? "the division" : NULL;
-	r->late_at = CN_NEVER; /* the daemon ends it */
-	return rc == COLLNET_OK ? cn_socket_send(t->c, &m, sizeof(m), err) : rc;
+	if (rc == COLLNET_OK && d->unread >= LEAVES_MAX) {
+		rc = cn_fail(err, COLLNET_ELIMIT,
+			     "%u teams of this context wait to be left by collnetd, which has not "
+			     "made them yet",
+			     LEAVES_MAX);
+	}
+	if (rc == COLLNET_OK) {
+		rc = cn_socket_send(t->c, &m, sizeof(m), err);
+	}
+	r->place = d->sent;
+	r->beside = true;
+	return rc;
 }
 
 static int daemon_ranks(struct collnet_team *t, struct cn_err *err)
@@ -156,8 +169,12 @@ static int daemon_ranks(struct collnet_team *t, struct cn_err *err)
 static void daemon_leave(struct collnet_team *t)
 {
 	struct cn_msg_leave m = { .head = { .type = CN_MSG_LEAVE }, .team = t->number };
+	struct cn_daemon_side *d = t->c->impl;
 
-	if (t->c->gone.code == COLLNET_OK) {
+	if (t->abandoned) { /* it is on the socket behind the JOIN */
+		m.head.tag = ++d->tag;
+		d->unread += cn_socket_send(t->c, &m, sizeof(m), NULL) == COLLNET_OK;
+	} else if (t->c->gone.code == COLLNET_OK) {
 		cn_socket_request(t->c, &m, sizeof(m), CN_MSG_REPLY, NULL);
 	}
 }

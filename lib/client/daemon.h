@@ -27,6 +27,8 @@ struct cn_daemon_side {
 	uint32_t copies; /* upper numbers that have been used: those from there on are free */
 	struct cn_shm_ring requests, completions; /* from the first team or endpoint on */
 	cn_time held_at; /* the daemon was seen to take no requests, because one waits; 0: never */
+	uint32_t sent;	 /* messages on the socket */
+	uint32_t unread; /* REPLYs to come that nobody waits for */
 	uint32_t abandoned;		    /* requests that ended here, and are in the ring */
 	uint16_t abandons[CN_MSG_REQUESTS]; /* of them, of each number */
 	struct cn_spin spin;

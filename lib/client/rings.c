@@ -63,6 +63,7 @@ int cn_rings_post(struct collnet_request *r, const void *m, size_t len, struct c
 	}
 	rc = cn_rings_request(r->c, m, len, err);
 	r->place = d->requests.at;
+	r->beside = false;
 	return rc;
 }
 
@@ -86,8 +87,8 @@ bool cn_rings_is_held(struct collnet *c, cn_time now)
 }
 
 /*
- * The request is in the ring still, and the daemon takes none: it ends here. The daemon finds that
- * it is late, too, and completes it when it takes it.
+ * The request is in the ring or on the socket still, and the daemon takes none: it ends here. The
+ * daemon finds that it is late, too, and completes it when it takes it.
  */
 void cn_rings_late(struct collnet_request *r, cn_time now)
 {
@@ -99,7 +100,8 @@ void cn_rings_late(struct collnet_request *r, cn_time now)
 	char what[160] = "another request";
 	char text[CN_ERR_TEXT];
 
-	if (cn_shm_ring_has_taken(&d->requests, r->place)) {
+	if (r->beside ? cn_shm_ring_has_taken_beside(&d->requests, r->place)
+		      : cn_shm_ring_has_taken(&d->requests, r->place)) {
 		r->late_at = CN_NEVER;
 		return;
 	}
@@ -111,11 +113,14 @@ void cn_rings_late(struct collnet_request *r, cn_time now)
 		snprintf(what, sizeof(what), "%s of team %s", first->what, first->team->job);
 	}
 	snprintf(text, sizeof(text),
-		 "the deadline passed while the call waited behind %s, which this process called "
-		 "before and that collnetd still plans",
+		 "the deadline passed while the call waited behind %s, an earlier call of this "
+		 "process whose schedule collnetd is still planning",
 		 what);
 	d->abandons[r->number]++;
 	d->abandoned++;
+	if (r->beside) {
+		r->team->abandoned = true;
+	}
 	cn_request_done(r, COLLNET_ETIMEOUT, text);
 }
 

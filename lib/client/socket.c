@@ -148,6 +148,16 @@ static bool is_idle(const struct cn_daemon_side *d)
 	return d->in.head.type == CN_MSG_PONG || d->in.head.type == CN_MSG_EVENT;
 }
 
+/* A REPLY that nobody waits for, which is counted then. */
+static bool is_unread(struct cn_daemon_side *d)
+{
+	if (d->unread == 0 || d->in.head.type != CN_MSG_REPLY) {
+		return false;
+	}
+	d->unread--;
+	return true;
+}
+
 /* As receive_any(); the daemon runs. */
 static int receive_one(struct collnet *c)
 {
@@ -192,6 +202,8 @@ static bool probe(struct collnet *c, cn_time now, cn_time interval)
 	d->look_at = now + interval;
 	if (d->pinged || send(d->fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		d->missed++;
+	} else {
+		d->sent++;
 	}
 	d->pinged = true;
 	if (d->missed >= INTERVALS) {
@@ -213,7 +225,7 @@ bool cn_socket_look(struct collnet *c, cn_time now)
 	const int got = receive_one(c);
 
 	d->read_at = now;
-	if (got > 0 && !is_idle(d)) {
+	if (got > 0 && !is_idle(d) && !is_unread(d)) {
 		cn_socket_gone(c, COLLNET_EPROTO, "sent an unexpected response");
 		return false;
 	}
@@ -239,6 +251,7 @@ int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *
 	while (d->fd >= 0) {
 		n = send(d->fd, m, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n == (ssize_t)len) {
+			d->sent++;
 			return COLLNET_OK;
 		}
 		if (n < 0 && errno == EAGAIN) {
@@ -286,7 +299,7 @@ int cn_socket_request(struct collnet *c, void *m, size_t len, enum cn_msg_type r
 			return cn_fail(err, d->in.reply.status, "%s", d->in.reply.text);
 		} else if (got > 0 && d->in.head.tag == head->tag && d->in.head.type == response) {
 			return COLLNET_OK;
-		} else if (got > 0) {
+		} else if (got > 0 && (d->in.head.tag == head->tag || !is_unread(d))) {
 			cn_socket_gone(c, COLLNET_EPROTO, "sent an unexpected response");
 		} else if (got == 0 && now >= until) {
 			cn_socket_gone(c, COLLNET_EDAEMON, "does not respond");

@@ -56,7 +56,8 @@
  * Deadlines. A request says when it was called, by CLOCK_MONOTONIC, and its deadline counts from
  * then, however long the daemon takes no requests of the client, because one of them waits for its
  * plan. The daemon takes no moment to come for it, so a client can make its deadlines earlier only.
- * The ring says which request waits (`held`: its number + 1), and a request that has not been taken
+ * The ring says which request waits (`held`: its number + 1), and how many messages have been taken
+ * from the socket (`beside`), HELLO included; a request that has not been taken
  * then when its deadline passes has ended for the library: it is in the ring still, and the daemon
  * touches no memory of it, and completes it with COLLNET_ETIMEOUT, when it takes it. A library
  * whose clock is another one, as in a time namespace of its own, sees that by WELCOME, and does
@@ -330,9 +331,9 @@ struct cn_msg_table {
 /*
  * Messages that are a head alone. PING probes whether the daemon runs, when a program has waited
  * for a while; -> PONG. The library has one of them outstanding at most. While the daemon reads no
- * further because a call waits for its plan, all that comes is answered by a PONG, before its
- * response. DOORBELL: there are requests in the ring. EVENT: there are completions. Neither has a
- * response.
+ * further because a call waits for its plan, all that comes, but for REGION, is answered by a PONG,
+ * before its response. DOORBELL: there are requests in the ring. EVENT: there are completions.
+ * Neither has a response.
  */
 
 struct cn_msg_welcome {

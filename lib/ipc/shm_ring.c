@@ -68,6 +68,11 @@ bool cn_shm_ring_has_taken(const struct cn_shm_ring *r, uint32_t at)
 	return (int32_t)(__atomic_load_n(&r->shared->head, __ATOMIC_ACQUIRE) - at) >= 0;
 }
 
+bool cn_shm_ring_has_taken_beside(const struct cn_shm_ring *r, uint32_t n)
+{
+	return (int32_t)(__atomic_load_n(&r->shared->beside, __ATOMIC_ACQUIRE) - n) >= 0;
+}
+
 uint32_t cn_shm_ring_used(const struct cn_shm_ring *r)
 {
 	return r->at - __atomic_load_n(&r->shared->head, __ATOMIC_ACQUIRE);
@@ -95,6 +100,11 @@ void cn_shm_ring_hold(struct cn_shm_ring *r, uint32_t by)
 	__atomic_store_n(&r->shared->held, by, __ATOMIC_RELAXED);
 	/* It is visible before this looks for a message. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void cn_shm_ring_set_beside(struct cn_shm_ring *r, uint32_t n)
+{
+	__atomic_store_n(&r->shared->beside, n, __ATOMIC_RELEASE);
 }
 
 void cn_shm_ring_fence(void)

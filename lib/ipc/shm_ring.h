@@ -4,9 +4,9 @@
  *
  * Shared are the slots and two counters, each in a cache line that only one side writes: `tail`,
  * the messages ever put in, is the producer's; `head`, those ever taken out, is the consumer's, and
- * so are `held`, `processor` and `asleep`, except that a producer clears `asleep`. The counters
- * wrap around at 2^32. A side works with a copy of its own counter, so that nothing it has written
- * is read back.
+ * so are `beside`, `held`, `processor` and `asleep`, except that a producer clears `asleep`. The
+ * counters wrap around at 2^32. A side works with a copy of its own counter, so that nothing it has
+ * written is read back.
  *
  * The other side is not trusted. A counter that it cannot have makes the ring broken, which the
  * caller ends; a slot's index is masked. A slot that the consumer looks at can change at any time
@@ -38,6 +38,7 @@ struct cn_shm_ring_shared {
 	uint32_t asleep;    /* enum cn_shm_ring_sleep */
 	uint32_t processor; /* of the consumer, when it said so last, + 1; 0: not known */
 	uint32_t held;	    /* what holds the consumer up, as it likes; 0: nothing */
+	uint32_t beside;    /* messages ever taken that came by another way */
 	_Alignas(CN_SHM_RING_LINE) uint8_t slots[];
 };
 
@@ -87,6 +88,8 @@ uint32_t cn_shm_ring_held(const struct cn_shm_ring *r);
 /* Producer: whether the message has been taken after which its counter was `at`. To be asked after
  * cn_shm_ring_held(). */
 bool cn_shm_ring_has_taken(const struct cn_shm_ring *r, uint32_t at);
+/* Likewise, of the message by another way that was the n-th. */
+bool cn_shm_ring_has_taken_beside(const struct cn_shm_ring *r, uint32_t n);
 /* Producer: messages that have not been taken. */
 uint32_t cn_shm_ring_used(const struct cn_shm_ring *r);
 
@@ -96,6 +99,8 @@ enum cn_shm_ring_status cn_shm_ring_front(const struct cn_shm_ring *r, const voi
 void cn_shm_ring_pop(struct cn_shm_ring *r);
 /* Consumer: is held up by this, until it says 0. */
 void cn_shm_ring_hold(struct cn_shm_ring *r, uint32_t by);
+/* Consumer: has taken so many messages that came by another way. */
+void cn_shm_ring_set_beside(struct cn_shm_ring *r, uint32_t n);
 /* Consumer: what it does from now on is later than that it has taken messages. */
 void cn_shm_ring_fence(void);
 /* Consumer: runs on this processor, as sched_getcpu() numbers them (-1: not known). */

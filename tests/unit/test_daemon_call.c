@@ -281,6 +281,7 @@ static void call__region_behind_another(void **state)
 	assert_int_equal(send(fd, &m, sizeof(m), 0), sizeof(m));
 	cn_client_readable(c);
 	assert_non_null(c->call.op);
+	assert_int_equal(c->requests.shared->beside, 2);
 	assert_non_null(c->regions[1]);
 	assert_int_equal(heard(fd), CN_MSG_REPLY);
 	run_task();

@@ -12,7 +12,8 @@
 
 #include "fake_daemon.h"
 
-#define BEFORE_JOIN 30u /* times PING; the peer timeout is three times the time between them */
+#define TEAMS_MAX  33
+#define MANY_PINGS 30 /* a tenth of a second apart */
 
 /* ---- the daemon ----------------------------------------------------------------------- */
 
@@ -41,15 +42,32 @@ static void take_requests(bool late)
 	cn_shm_ring_sleep(&requests, CN_SHM_RING_ON_MESSAGE);
 }
 
-/* Takes no requests before STATS, as if one waited; a JOIN ends late. */
-static void serve(int fd, int arg)
-{
-	uint32_t join = UINT32_MAX, pings = 0;
-	int memory;
-	union cn_msg m;
+static uint32_t joins[TEAMS_MAX], njoins, leaves[TEAMS_MAX], nleaves; /* that wait */
 
-	(void)arg;
+static void take_all(int fd)
+{
+	cn_shm_ring_hold(&requests, 0);
+	take_requests(true);
+	for (uint32_t i = 0; i < njoins; i++) {
+		complete(joins[i], COLLNET_ETIMEOUT, "it was late");
+	}
+	for (uint32_t i = 0; i < nleaves; i++) {
+		fake_respond(fd, CN_MSG_REPLY, leaves[i]);
+	}
+	njoins = nleaves = 0;
+	fake_respond(fd, CN_MSG_EVENT, 0);
+}
+
+/* Takes no requests before STATS, as if one waited; or before so many PINGs, but for a JOIN. */
+static void serve(int fd, int before)
+{
+	uint32_t pings = 0;
+	union cn_msg m;
+	int memory;
+
 	while (recv(fd, &m, sizeof(m), 0) > 0) {
+		const bool held = requests.shared != NULL && requests.shared->held != 0;
+
 		switch (m.head.type) {
 		case CN_MSG_REGION:
 			memory = fake_rings(&m.region, true, &requests, &completions);
@@ -58,21 +76,29 @@ static void serve(int fd, int arg)
 			break;
 		case CN_MSG_PING:
 			fake_respond(fd, CN_MSG_PONG, m.head.tag);
-			if (join != UINT32_MAX && ++pings == BEFORE_JOIN) {
-				complete(join, COLLNET_ETIMEOUT, "it was late");
+			if (before != 0 && ++pings == (uint32_t)before) {
+				take_all(fd);
+			}
+			break;
+		case CN_MSG_JOIN:
+			joins[njoins++] = m.head.tag;
+			cn_shm_ring_set_beside(&requests, before != 0 ? INT32_MAX : 0);
+			if (!held) {
+				complete(joins[--njoins], COLLNET_EIFACE, "it was taken");
 				fake_respond(fd, CN_MSG_EVENT, 0);
 			}
 			break;
-		case CN_MSG_OPEN:
 		case CN_MSG_LEAVE:
+			leaves[nleaves++] = m.head.tag;
+			if (!held) {
+				fake_respond(fd, CN_MSG_REPLY, leaves[--nleaves]);
+			}
+			break;
+		case CN_MSG_OPEN:
 			fake_respond(fd, CN_MSG_REPLY, m.head.tag);
 			break;
-		case CN_MSG_JOIN:
-			join = m.head.tag;
-			break;
 		case CN_MSG_STATS:
-			cn_shm_ring_hold(&requests, 0);
-			take_requests(true);
+			take_all(fd);
 			fake_respond(fd, CN_MSG_STATS_REPLY, m.head.tag);
 			break;
 		case CN_MSG_DOORBELL:
@@ -88,11 +114,11 @@ static void serve(int fd, int arg)
 
 /* ---- the program ---------------------------------------------------------------------- */
 
-static collnet_t *open_context(void)
+static collnet_t *open_context(int before)
 {
 	collnet_t *c = NULL;
 
-	assert_int_equal(fake_open(serve, 0, NULL, 300, &c), COLLNET_OK);
+	assert_int_equal(fake_open(serve, before, NULL, 300, &c), COLLNET_OK);
 	return c;
 }
 
@@ -108,7 +134,7 @@ static int receive_nothing(collnet_endpoint_t *e)
 static void held__a_request_ends_at_its_deadline(void **state)
 {
 	struct collnet_stats s = { .size = sizeof(s) };
-	collnet_t *c = open_context();
+	collnet_t *c = open_context(0);
 	collnet_endpoint_t *e;
 
 	(void)state;
@@ -127,7 +153,7 @@ static void held__a_request_ends_at_its_deadline(void **state)
 static void held__too_many_requests_that_have_ended(void **state)
 {
 	struct collnet_stats s = { .size = sizeof(s) };
-	collnet_t *c = open_context();
+	collnet_t *c = open_context(0);
 	collnet_request_t *r[64];
 	collnet_endpoint_t *e;
 	size_t bytes = 0;
@@ -147,21 +173,45 @@ static void held__too_many_requests_that_have_ended(void **state)
 	fake_end(c);
 }
 
-/* One on the socket may have been taken. It ends when the daemon says so, later than a daemon is
- * believed in that takes requests. */
-static void held__a_join_ends_late(void **state)
+static int create_team(collnet_t *c, uint32_t timeout_ms)
 {
 	struct collnet_team_options o;
-	collnet_t *c = open_context();
 	collnet_team_t *t;
 
-	(void)state;
 	collnet_team_options_init(&o);
-	o.timeout_ms = 100;
+	o.timeout_ms = timeout_ms;
 	o.job = "job";
 	o.rank = 0;
 	o.ranks = 2;
-	assert_int_equal(collnet_team_create(c, &o, &t), COLLNET_ETIMEOUT);
+	return collnet_team_create(c, &o, &t);
+}
+
+/* So does one on the socket, whose team is left without an answer, up to a number of them. */
+static void held__a_join_ends_at_its_deadline(void **state)
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+	collnet_t *c = open_context(0);
+
+	(void)state;
+	for (int i = 0; i < TEAMS_MAX - 1; i++) {
+		assert_int_equal(create_team(c, 5), COLLNET_ETIMEOUT);
+		assert_non_null(strstr(collnet_error(c), "waited behind another request"));
+	}
+	assert_int_equal(create_team(c, 5), COLLNET_ELIMIT);
+	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_OK);
+	assert_int_equal(create_team(c, 1000), COLLNET_EIFACE);
+	assert_non_null(strstr(collnet_error(c), "it was taken"));
+	fake_end(c);
+}
+
+/* One that was taken ends when the daemon says so, be that later than a daemon is believed in that
+ * takes requests. */
+static void held__a_join_that_was_taken(void **state)
+{
+	collnet_t *c = open_context(MANY_PINGS);
+
+	(void)state;
+	assert_int_equal(create_team(c, 100), COLLNET_ETIMEOUT);
 	assert_non_null(strstr(collnet_error(c), "it was late"));
 	fake_end(c);
 }
@@ -171,7 +221,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(held__a_request_ends_at_its_deadline),
 		cmocka_unit_test(held__too_many_requests_that_have_ended),
-		cmocka_unit_test(held__a_join_ends_late),
+		cmocka_unit_test(held__a_join_ends_at_its_deadline),
+		cmocka_unit_test(held__a_join_that_was_taken),
 	};
 	int status;
 

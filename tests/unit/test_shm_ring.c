@@ -130,6 +130,9 @@ static void held__by_the_consumer(void **state)
 	expect(2);
 	assert_true(cn_shm_ring_has_taken(&producer, second));
 	assert_int_equal(cn_shm_ring_used(&producer), 0);
+	cn_shm_ring_set_beside(&consumer, UINT32_MAX);
+	assert_true(cn_shm_ring_has_taken_beside(&producer, UINT32_MAX));
+	assert_false(cn_shm_ring_has_taken_beside(&producer, 0));
 }
 
 static void counters__wrap_around(void **state)

@@ -109,6 +109,7 @@ struct collnet_request {
 	const char *what;	 /* daemon: the operation; NULL: a message */
 	uint32_t place;		 /* daemon: in the ring, cn_shm_ring_has_taken() */
 	bool beside;		 /* daemon: on the socket instead */
+	bool kept_back;		 /* daemon: free, but its number is still on the socket */
 	struct {		 /* daemon: a copy of the caller's memory */
 		uint32_t region; /* CN_MSG_NO_REGION: none */
 		const void *in;	 /* what to copy there before it starts; NULL: nothing */

@@ -16,7 +16,7 @@
 
 /* What an operation may read for its caller not to wait for its end. */
 #define BUFFERED_BYTES 1024u
-/* LEAVEs on the socket that the daemon does not take for a while, each behind its JOIN. */
+/* JOINs on the socket that have ended here, and LEAVEs, each behind its JOIN. */
 #define LEAVES_MAX 32u
 
 static int daemon_open(struct collnet *c, const struct collnet_options *o, struct cn_err *err)
@@ -98,6 +98,19 @@ static uint64_t called(const struct collnet_request *r)
 	return d->same_clock ? r->begun : 0;
 }
 
+/* Whether another JOIN may have to wait on the socket. */
+static bool has_room(struct collnet *c)
+{
+	const struct cn_daemon_side *d = c->impl;
+
+	if (d->unread >= LEAVES_MAX || d->late_joins >= LEAVES_MAX) {
+		cn_rings_completions(c); /* some may have ended */
+		cn_socket_take_unread(c);
+	}
+	return c->gone.code != COLLNET_OK || /* which cn_socket_send() says */
+	       (d->unread < LEAVES_MAX && d->late_joins < LEAVES_MAX);
+}
+
 static int daemon_join(struct collnet_team *t, const struct cn_origin *from,
 		       struct collnet_request *r, struct cn_err *err)
 {
@@ -128,10 +141,10 @@ static int daemon_join(struct collnet_team *t, const struct cn_origin *from,
 	}
 	memcpy(m.job, t->job, sizeof(m.job));
 	r->what = from->split != NULL ? "the division" : NULL;
-	if (rc == COLLNET_OK && d->unread >= LEAVES_MAX) {
+	if (rc == COLLNET_OK && !has_room(t->c)) {
 		rc = cn_fail(err, COLLNET_ELIMIT,
-			     "%u teams of this context wait to be left by collnetd, which has not "
-			     "made them yet",
+			     "%u teams of this context have passed their deadlines and wait to be "
+			     "taken by collnetd",
 			     LEAVES_MAX);
 	}
 	if (rc == COLLNET_OK) {

@@ -29,6 +29,7 @@ struct cn_daemon_side {
 	cn_time held_at; /* the daemon was seen to take no requests, because one waits; 0: never */
 	uint32_t sent;	 /* messages on the socket */
 	uint32_t unread; /* REPLYs to come that nobody waits for */
+	uint32_t late_joins;		    /* of the abandoned ones, those on the socket */
 	uint32_t abandoned;		    /* requests that ended here, and are in the ring */
 	uint16_t abandons[CN_MSG_REQUESTS]; /* of them, of each number */
 	struct cn_spin spin;
@@ -64,6 +65,8 @@ int cn_socket_request_descriptor(struct collnet *c, void *m, size_t len, int *fd
 bool cn_socket_probe(struct collnet *c, cn_time now);
 /* Receives a message that is no response, if one has come. False: the context is gone. */
 bool cn_socket_look(struct collnet *c, cn_time now);
+/* Receives what nobody waits for, as far as it has come. */
+void cn_socket_take_unread(struct collnet *c);
 /* The daemon runs: something came from it. */
 void cn_socket_heard(struct cn_daemon_side *d);
 /* Sleeps, without the lock, until there is a message on the socket, at most until then. True: there

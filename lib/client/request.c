@@ -55,7 +55,7 @@ static int check_team(struct collnet_team *t, struct cn_err *err)
 static struct collnet_request *find_free(struct collnet *c)
 {
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
-		if (c->requests[i].state == CN_REQUEST_FREE) {
+		if (c->requests[i].state == CN_REQUEST_FREE && !c->requests[i].kept_back) {
 			return &c->requests[i];
 		}
 	}

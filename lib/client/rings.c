@@ -119,19 +119,29 @@ void cn_rings_late(struct collnet_request *r, cn_time now)
 	d->abandons[r->number]++;
 	d->abandoned++;
 	if (r->beside) {
+		/* The daemon takes what is in the ring first: another request of this number there
+		 * would come before it. */
+		r->kept_back = true;
+		d->late_joins++;
 		r->team->abandoned = true;
 	}
 	cn_request_done(r, COLLNET_ETIMEOUT, text);
 }
 
 /* The end of one that ended here. */
-static bool is_abandoned(struct cn_daemon_side *d, const struct cn_msg_head *m)
+static bool is_abandoned(struct collnet *c, const struct cn_msg_head *m)
 {
+	struct cn_daemon_side *d = c->impl;
+
 	if (m->type != CN_MSG_DONE || d->abandons[m->tag] == 0) {
 		return false;
 	}
 	d->abandons[m->tag]--;
 	d->abandoned--;
+	if (d->abandons[m->tag] == 0 && c->requests[m->tag].kept_back) {
+		c->requests[m->tag].kept_back = false;
+		d->late_joins--;
+	}
 	return true;
 }
 
@@ -203,7 +213,7 @@ static bool take(struct collnet *c, const union cn_msg *m)
 	if (type == CN_MSG_COMBINE) {
 		return combine(c, &m->combine);
 	}
-	if (is_abandoned(c->impl, &m->head)) {
+	if (is_abandoned(c, &m->head)) {
 		return true;
 	}
 	r = &c->requests[m->head.tag];

@@ -232,6 +232,17 @@ bool cn_socket_look(struct collnet *c, cn_time now)
 	return got >= 0;
 }
 
+void cn_socket_take_unread(struct collnet *c)
+{
+	struct cn_daemon_side *d = c->impl;
+
+	while (d->unread > 0 && receive_one(c) > 0) {
+		if (!is_idle(d) && !is_unread(d)) {
+			cn_socket_gone(c, COLLNET_EPROTO, "sent an unexpected response");
+		}
+	}
+}
+
 bool cn_socket_sleep(struct collnet *c, cn_time until)
 {
 	struct cn_daemon_side *d = c->impl;
@@ -258,6 +269,7 @@ int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *
 			/* Its own messages can be received later: the daemon never waits for
 			 * us. */
 			until = until != 0 ? until : cn_now() + RESPONSE_TIMEOUT;
+			cn_rings_held_by(d, cn_now());
 			if (cn_now() >= until) {
 				cn_socket_gone(c, COLLNET_EDAEMON, "does not read requests");
 			} else {

@@ -30,7 +30,7 @@ static bool has_free(const struct collnet *c)
 	bool detached = false;
 
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
-		if (c->requests[i].state == CN_REQUEST_FREE) {
+		if (c->requests[i].state == CN_REQUEST_FREE && !c->requests[i].kept_back) {
 			return true;
 		}
 		detached |= c->requests[i].state == CN_REQUEST_DETACHED;

@@ -18,6 +18,8 @@
 /* ---- the daemon ----------------------------------------------------------------------- */
 
 static struct cn_shm_ring requests, completions;
+static uint32_t joins[TEAMS_MAX], njoins, leaves[TEAMS_MAX], nleaves; /* that wait */
+static int told[2];
 
 static void complete(uint32_t tag, int status, const char *text)
 {
@@ -35,14 +37,17 @@ static void take_requests(bool late)
 	while (cn_shm_ring_front(&requests, &slot) == CN_SHM_RING_OK) {
 		const struct cn_msg_recv *m = slot;
 
+		for (uint32_t i = 0; i < njoins; i++) {
+			if (joins[i] == m->head.tag) {
+				_exit(1); /* its number is in use: the JOIN was sent before */
+			}
+		}
 		complete(m->head.tag, late ? COLLNET_ETIMEOUT : COLLNET_EIFACE,
 			 late ? "it was late" : "it was taken");
 		cn_shm_ring_pop(&requests);
 	}
 	cn_shm_ring_sleep(&requests, CN_SHM_RING_ON_MESSAGE);
 }
-
-static uint32_t joins[TEAMS_MAX], njoins, leaves[TEAMS_MAX], nleaves; /* that wait */
 
 static void take_all(int fd)
 {
@@ -58,7 +63,8 @@ static void take_all(int fd)
 	fake_respond(fd, CN_MSG_EVENT, 0);
 }
 
-/* Takes no requests before STATS, as if one waited; or before so many PINGs, but for a JOIN. */
+/* Takes no requests before STATS, as if one waited; or before so many PINGs, but for a JOIN; or, if
+ * that is less than 0, before so many LEAVEs, and says so. */
 static void serve(int fd, int before)
 {
 	uint32_t pings = 0;
@@ -76,13 +82,13 @@ static void serve(int fd, int before)
 			break;
 		case CN_MSG_PING:
 			fake_respond(fd, CN_MSG_PONG, m.head.tag);
-			if (before != 0 && ++pings == (uint32_t)before) {
+			if (before > 0 && ++pings == (uint32_t)before) {
 				take_all(fd);
 			}
 			break;
 		case CN_MSG_JOIN:
 			joins[njoins++] = m.head.tag;
-			cn_shm_ring_set_beside(&requests, before != 0 ? INT32_MAX : 0);
+			cn_shm_ring_set_beside(&requests, before > 0 ? INT32_MAX : 0);
 			if (!held) {
 				complete(joins[--njoins], COLLNET_EIFACE, "it was taken");
 				fake_respond(fd, CN_MSG_EVENT, 0);
@@ -92,6 +98,11 @@ static void serve(int fd, int before)
 			leaves[nleaves++] = m.head.tag;
 			if (!held) {
 				fake_respond(fd, CN_MSG_REPLY, leaves[--nleaves]);
+			} else if (before < 0 && nleaves == (uint32_t)-before) {
+				take_all(fd);
+				if (write(told[1], "", 1) != 1) {
+					_exit(1);
+				}
 			}
 			break;
 		case CN_MSG_OPEN:
@@ -204,6 +215,39 @@ static void held__a_join_ends_at_its_deadline(void **state)
 	fake_end(c);
 }
 
+/* The daemon takes the ring before what came on the socket: no other request has its number there.
+ */
+static void held__the_number_of_a_join_is_not_given_out(void **state)
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+	collnet_t *c = open_context(0);
+	collnet_endpoint_t *e;
+
+	(void)state;
+	assert_int_equal(collnet_endpoint_open(c, 0, &e), COLLNET_OK);
+	assert_int_equal(create_team(c, 5), COLLNET_ETIMEOUT);
+	assert_int_equal(receive_nothing(e), COLLNET_ETIMEOUT);
+	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_OK);
+	assert_int_equal(create_team(c, 1000), COLLNET_EIFACE);
+	assert_int_equal(receive_nothing(e), COLLNET_EIFACE);
+	fake_end(c);
+}
+
+/* A program that does nothing else can make teams again. */
+static void held__joins_go_on_when_they_are_taken(void **state)
+{
+	collnet_t *c = open_context(1 - TEAMS_MAX);
+	char byte;
+
+	(void)state;
+	for (int i = 0; i < TEAMS_MAX - 1; i++) {
+		assert_int_equal(create_team(c, 5), COLLNET_ETIMEOUT);
+	}
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	assert_int_equal(create_team(c, 1000), COLLNET_EIFACE);
+	fake_end(c);
+}
+
 /* One that was taken ends when the daemon says so, be that later than a daemon is believed in that
  * takes requests. */
 static void held__a_join_that_was_taken(void **state)
@@ -222,10 +266,15 @@ int main(void)
 		cmocka_unit_test(held__a_request_ends_at_its_deadline),
 		cmocka_unit_test(held__too_many_requests_that_have_ended),
 		cmocka_unit_test(held__a_join_ends_at_its_deadline),
+		cmocka_unit_test(held__the_number_of_a_join_is_not_given_out),
+		cmocka_unit_test(held__joins_go_on_when_they_are_taken),
 		cmocka_unit_test(held__a_join_that_was_taken),
 	};
 	int status;
 
+	if (pipe(told) != 0) {
+		return 1;
+	}
 	fake_begin();
 	status = cmocka_run_group_tests(tests, NULL, NULL);
 	fake_finish();

@@ -29,7 +29,7 @@ SIZE(send, 8 + 8 + 64 + 16 + 8 + 8 + 8);
 SIZE(recv, 8 + 8 + 16 + 8 + 8);
 SIZE(stats, 16);
 SIZE(table, 16);
-SIZE(welcome, 8 + 16 + 8 + 64 + CN_ERR_TEXT);
+SIZE(welcome, 8 + 16 + 64 + CN_ERR_TEXT); /* for ever */
 SIZE(reply, 8 + 8 + 8 + CN_ERR_TEXT);
 SIZE(done, 8 + 8 + 8 + 64 + CN_ERR_TEXT);
 SIZE(combine, 8 + 16 + 3 * 16 + 8);

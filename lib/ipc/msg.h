@@ -336,15 +336,19 @@ struct cn_msg_table {
  * Neither has a response.
  */
 
+/* As long, with the text at the same place, in all versions: by it a library is told that its own
+ * is another one. */
 struct cn_msg_welcome {
 	struct cn_msg_head head;
 	int32_t status;
 	uint32_t version;	  /* of the daemon */
 	uint32_t peer_timeout_ms; /* of the daemon: how long it may be silent; 0 with an error */
 	uint32_t zero;
-	uint64_t now; /* by the daemon's clock, after it has read HELLO */
 	char node[CN_MSG_NAME];
-	char text[CN_ERR_TEXT];
+	union {
+		char text[CN_ERR_TEXT]; /* of an error */
+		uint64_t now;		/* else: by the daemon's clock, after it has read HELLO */
+	};
 };
 
 struct cn_msg_reply {

@@ -153,6 +153,18 @@ static uint64_t copy_size(uint64_t bytes)
 	return (bytes + size / 4 - 1) / (size / 4) * (size / 4);
 }
 
+/*
+ * Whether one that is too small is given up for a larger one. Behind a call that waits, the daemon
+ * makes a region at once, but only if no other message is on the socket before.
+ */
+static bool replaces(struct cn_daemon_side *d, uint32_t small, uint32_t empty)
+{
+	const bool full = empty == CN_MSG_REGIONS &&
+			  CN_MSG_USER_REGIONS + d->copies == CN_MSG_REGIONS;
+
+	return small != CN_MSG_REGIONS && (full || cn_rings_held_by(d, cn_now()) == 0);
+}
+
 int cn_region_acquire(struct collnet *c, uint64_t bytes, uint32_t *number, struct cn_err *err)
 {
 	struct cn_daemon_side *d = c->impl;
@@ -176,7 +188,7 @@ int cn_region_acquire(struct collnet *c, uint64_t bytes, uint32_t *number, struc
 		}
 	}
 	if (fit == CN_MSG_REGIONS) {
-		if (small != CN_MSG_REGIONS) {
+		if (replaces(d, small, empty)) {
 			cn_region_destroy(c, small);
 			empty = small;
 		} else if (empty == CN_MSG_REGIONS) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lib/client/rings.c and wait.c: requests behind one that waits for its plan. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -63,6 +65,18 @@ static void take_all(int fd)
 	fake_respond(fd, CN_MSG_EVENT, 0);
 }
 
+/* Memory for copies. */
+static int make_memory(const struct cn_msg_region *m)
+{
+	const int memory = memfd_create("region", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (ftruncate(memory, (off_t)m->bytes) != 0 ||
+	    fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+		_exit(1);
+	}
+	return memory;
+}
+
 /* Takes no requests before STATS, as if one waited; or before so many PINGs, but for a JOIN; or, if
  * that is less than 0, before so many LEAVEs, and says so. */
 static void serve(int fd, int before)
@@ -76,8 +90,12 @@ static void serve(int fd, int before)
 
 		switch (m.head.type) {
 		case CN_MSG_REGION:
-			memory = fake_rings(&m.region, true, &requests, &completions);
-			cn_shm_ring_hold(&requests, 1);
+			if (m.region.region != CN_MSG_RINGS) {
+				memory = make_memory(&m.region);
+			} else {
+				memory = fake_rings(&m.region, true, &requests, &completions);
+				cn_shm_ring_hold(&requests, 1);
+			}
 			fake_hand_out(fd, m.head.tag, memory);
 			break;
 		case CN_MSG_PING:
@@ -157,6 +175,24 @@ static void held__a_request_ends_at_its_deadline(void **state)
 	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_OK);
 	assert_int_equal(receive_nothing(e), COLLNET_EIFACE);
 	assert_non_null(strstr(collnet_error(c), "it was taken"));
+	fake_end(c);
+}
+
+/* A region that is too small is kept: the daemon, which does not take that it is given up, would
+ * not make the larger one. */
+static void held__larger_memory_for_copies(void **state)
+{
+	static char to[1 << 20];
+	collnet_t *c = open_context(0);
+	collnet_endpoint_t *e;
+
+	(void)state;
+	assert_int_equal(collnet_endpoint_open(c, 0, &e), COLLNET_OK);
+	for (size_t bytes = 8; bytes <= sizeof(to); bytes *= 131072) {
+		size_t n = bytes;
+
+		assert_int_equal(collnet_recv(e, NULL, to, &n, 5), COLLNET_ETIMEOUT);
+	}
 	fake_end(c);
 }
 
@@ -264,6 +300,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(held__a_request_ends_at_its_deadline),
+		cmocka_unit_test(held__larger_memory_for_copies),
 		cmocka_unit_test(held__too_many_requests_that_have_ended),
 		cmocka_unit_test(held__a_join_ends_at_its_deadline),
 		cmocka_unit_test(held__the_number_of_a_join_is_not_given_out),

@@ -60,7 +60,7 @@ uint32_t cn_shm_ring_held(const struct cn_shm_ring *r)
 {
 	/* What the caller has read before, as the clock, and put in was read and put in before. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return __atomic_load_n(&r->shared->held, __ATOMIC_RELAXED);
+	return __atomic_load_n(&r->shared->held, __ATOMIC_ACQUIRE); /* before `head` */
 }
 
 bool cn_shm_ring_has_taken(const struct cn_shm_ring *r, uint32_t at)
@@ -97,7 +97,7 @@ void cn_shm_ring_pop(struct cn_shm_ring *r)
 
 void cn_shm_ring_hold(struct cn_shm_ring *r, uint32_t by)
 {
-	__atomic_store_n(&r->shared->held, by, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->shared->held, by, __ATOMIC_RELEASE); /* after `head` */
 	/* It is visible before this looks for a message. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }

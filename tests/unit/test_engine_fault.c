@@ -126,7 +126,7 @@ static void engine__peers_of_a_job_are_cut_off(void **state)
 					.window = COLLNET_WINDOW_AUTO,
 					.deadline = CN_NEVER };
 	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
-	struct engine_waiter joined[2];
+	struct engine_waiter joined[2] = { 0 };
 	struct cn_member *other[2];
 	struct cn_err err;
 

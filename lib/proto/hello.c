@@ -110,6 +110,13 @@ void cn_hello_later(struct cn_peer *p)
 void cn_hello_stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p)
 {
 	if (p == NULL) {
+		/* Nothing shows that such a frame is genuine: the replies to them are few, so that
+		 * they do not use up those to hellos, which are. */
+		if (n->config.authenticated &&
+		    !cn_bucket_take(&n->stray_replies, n->now, CN_HELLO_STRAYS,
+				    1000 * CN_MS / CN_HELLO_STRAYS)) {
+			return;
+		}
 		cn_unvalidated_reply(n, mac, CN_HELLO_BEGIN, 0, 0);
 	} else if (p->state == CN_PEER_UP) {
 		send_hello(p, CN_HELLO_BEGIN, CN_FLAG_ACKREQ, p->nonce_in);

@@ -11,6 +11,9 @@ struct cn_wire;
 
 /* Hellos to one address, of one kind of cause, are at least this far apart. */
 #define CN_HELLO_SPACING (20 * CN_MS)
+/* Hellos per second, and at once, to addresses of which only frames without a session came, if
+ * frames are authenticated. */
+#define CN_HELLO_STRAYS 8u
 
 /* Why a unicast hello is sent. The first two are limited to one per CN_HELLO_SPACING and address.
  */

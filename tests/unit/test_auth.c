@@ -338,6 +338,37 @@ static void auth__another_key_or_none(void **state)
 	refused(b_has_another, "has another key than this node", "has another key than this node");
 }
 
+/* Frames with a wrong tag, from invented addresses, do not keep a node that starts from being
+ * found: the replies to them are few. */
+static void auth__strays(void **state)
+{
+	struct pair *p = pair_new(2, SEED, with_key);
+	struct cn_wire w = { .type = CN_TYPE_CONTROL, .authenticated = true, .session = 77 };
+	uint8_t f[CN_HEAD + CN_WIRE_AUTH] = { 0 };
+	uint64_t random = SEED, sent;
+
+	(void)state;
+	pair_stop(p, 1);
+	memcpy(f, p->nodes[0].config.mac, 6);
+	cn_put_be16(f + 12, p->nodes[0].config.ethertype);
+	cn_wire_put(f + CN_ETH_HEADER, &w);
+	for (uint32_t i = 0; i < 2100; i++) {
+		if (i == 1500) {
+			pair_start(p, 1);
+		}
+		for (uint32_t k = 0; k < 16; k++) {
+			cn_put_be32(f + 8, (uint32_t)cn_random(&random));
+			f[6] = 2;
+			pair_inject(p, 0, f, sizeof(f), p->now + cn_random(&random) % CN_MS);
+		}
+		pair_run(p, CN_MS);
+	}
+	sent = pair_stats(p, 0).frames_sent;
+	assert_in_range(sent, 1, 100);
+	assert_true(pair_is_up(p, 0, 1) && pair_is_up(p, 1, 0));
+	pair_free(p);
+}
+
 static struct cn_goodbye_list *list;
 
 static void with_list(struct cn_node_config *c)
@@ -411,6 +442,7 @@ int main(void)
 		cmocka_unit_test(auth__changed_frames_are_lost),
 		cmocka_unit_test(auth__repeated_frames_do_nothing),
 		cmocka_unit_test(auth__another_key_or_none),
+		cmocka_unit_test(auth__strays),
 		cmocka_unit_test(auth__goodbye),
 		cmocka_unit_test(auth__restart),
 	};

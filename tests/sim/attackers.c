@@ -59,7 +59,7 @@ static void send_frame(struct attackers *a, uint32_t to, const uint8_t mac[6], s
 		       const struct cn_hello *h)
 {
 	const struct cn_node_config *c = config_of(a, to);
-	uint8_t frame[CN_FRAME_HEAD] = { 0 };
+	uint8_t frame[CN_FRAME_HEAD] = { 0 }, *body;
 
 	if (c == NULL) {
 		return;
@@ -71,9 +71,11 @@ static void send_frame(struct attackers *a, uint32_t to, const uint8_t mac[6], s
 	memcpy(frame + 6, mac, 6);
 	frame[12] = (uint8_t)(c->ethertype >> 8);
 	frame[13] = (uint8_t)c->ethertype;
-	w->length = h != NULL ? (uint16_t)cn_hello_put(frame + CN_HEAD, h) : 0;
+	w->authenticated = c->authenticated; /* with a tag of zeros */
+	body = frame + CN_ETH_HEADER + cn_wire_header(w->authenticated);
+	w->length = h != NULL ? (uint16_t)cn_hello_put(body, h) : 0;
 	cn_wire_put(frame + CN_ETH_HEADER, w);
-	inject(a, to, frame, CN_HEAD + (size_t)w->length);
+	inject(a, to, frame, (size_t)(body - frame) + w->length);
 }
 
 static uint32_t draw(struct attackers *a, uint32_t n)

@@ -55,6 +55,7 @@ lib_libcn_proto_la_SOURCES = \
 	lib/proto/frame.h \
 	lib/proto/adaptive_window.c \
 	lib/proto/auth.c \
+	lib/proto/auth.h \
 	lib/proto/adaptive_window.h \
 	lib/proto/global_window.c \
 	lib/proto/global_window.h \

@@ -94,6 +94,17 @@ static void stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p,
 	}
 }
 
+/*
+ * Bytes of an authenticated frame. That of a probe of the path MTU says how long its padding is,
+ * which the tag does not cover: one that was cut on the way is not the probe.
+ */
+static size_t whole(const struct cn_wire *w)
+{
+	const bool padded = w->type == CN_TYPE_ACK && (w->flags & CN_FLAG_MTU_PROBE) != 0;
+
+	return cn_wire_header(true) + w->length + (padded ? w->stream & 0xffff : 0u);
+}
+
 /* What is wrong with a frame whatever its addresses are. */
 static enum cn_wire_fault check(struct cn_node *n, const struct cn_rx_frame *f, struct cn_wire *w)
 {
@@ -182,7 +193,8 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 		return;
 	}
 	if (w.authenticated &&
-	    !cn_auth_accept(&p->auth, from, f->data, cn_wire_body(f, &w), w.length)) {
+	    (f->len < whole(&w) ||
+	     !cn_auth_accept(&p->auth, from, f->data, cn_wire_body(f, &w), w.length))) {
 		n->counters.bad_frames++;
 		return;
 	}
@@ -195,7 +207,7 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 	}
 	cn_sender_ack(p, w.ack);
 	if (w.type == CN_TYPE_ACK) {
-		take_ack(p, &w, f->len);
+		take_ack(p, &w, w.authenticated ? whole(&w) : f->len);
 	} else {
 		cn_receiver_data(p, &w, cn_wire_body(f, &w));
 	}
@@ -207,10 +219,11 @@ bool cn_node_place(struct cn_node *n, const struct cn_rx_frame *f, struct cn_rx_
 	struct cn_peer *p;
 	struct cn_rx rx;
 
-	if (n->ops->place == NULL || n->leaving || f->encapsulation != n->config.encapsulation ||
+	/* What is authenticated is looked at first. */
+	if (n->ops->place == NULL || n->leaving || n->config.authenticated ||
+	    f->encapsulation != n->config.encapsulation ||
 	    memcmp(f->ether, n->config.mac, 6) != 0 ||
-	    cn_wire_get(f->data, f->len, &w) != CN_WIRE_OK ||
-	    w.authenticated != n->config.authenticated) {
+	    cn_wire_get(f->data, f->len, &w) != CN_WIRE_OK) {
 		return false;
 	}
 	p = cn_peer_by_mac(n, f->ether + 6);
@@ -220,6 +233,6 @@ bool cn_node_place(struct cn_node *n, const struct cn_rx_frame *f, struct cn_rx_
 	rx = (struct cn_rx){
 		.type = w.type, .flags = w.flags, .len = w.length, .stream = w.stream
 	};
-	out->header = cn_wire_header(w.authenticated);
+	out->header = CN_WIRE_HEADER;
 	return n->ops->place(n->ctx, p, &rx, out);
 }

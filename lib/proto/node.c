@@ -328,9 +328,14 @@ void cn_node_abandon_longer(struct cn_node *n, uint32_t mtu)
 	abandon(n, NULL, mtu > n->header ? mtu - n->header + 1 : 1);
 }
 
+bool cn_node_has_buffer(const struct cn_node *n)
+{
+	return n->pool.free > control_reserve(&n->config);
+}
+
 void *cn_node_buffer_get(struct cn_node *n)
 {
-	return n->pool.free > control_reserve(&n->config) ? cn_pool_get(&n->pool) : NULL;
+	return cn_node_has_buffer(n) ? cn_pool_get(&n->pool) : NULL;
 }
 
 void cn_node_buffer_put(struct cn_node *n, void *buffer)

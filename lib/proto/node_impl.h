@@ -84,6 +84,8 @@ static inline uint32_t cn_ack_every(const struct cn_node *n)
 	return n->config.send_window / 8 > 16 ? n->config.send_window / 8 : 16;
 }
 
+/* Whether cn_node_buffer_get() has one. */
+bool cn_node_has_buffer(const struct cn_node *n);
 /* Returns a buffer to the pool that it is of. */
 void cn_node_put(struct cn_node *n, const void *buffer);
 cn_time cn_hello_interval(const struct cn_node *n);

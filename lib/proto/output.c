@@ -173,6 +173,9 @@ static void build_path(struct cn_peer *p, uint8_t flag, uint32_t stream, uint32_
 			     .ack = p->rx.expected,
 			     .stream = stream };
 
+	if (n->config.authenticated && flag == CN_FLAG_MTU_PROBE) {
+		w.stream |= padding;
+	}
 	build_to(p, &w, n->zeros, out);
 	out->payload_len = (uint16_t)padding;
 	n->counters.bytes_sent += on_wire(n, padding) - on_wire(n, 0);
@@ -336,6 +339,29 @@ static bool output_ready(struct cn_node *n, struct cn_frame *out)
 	return false;
 }
 
+/*
+ * The next new frame of the engine. Messages of all users go by port 0, and the tag is made before
+ * the kernel copies the payload: a user who changes a message while it is sent would make frames
+ * wrong that all wait for. So messages are sent from copies if frames are authenticated. What a
+ * team sends is its user's own, on its own port.
+ */
+static bool pull(struct cn_node *n, cn_time now, struct cn_tx *tx)
+{
+	const bool copied = n->config.authenticated && n->config.port == 0;
+	uint8_t *b;
+
+	if ((copied && !cn_node_has_buffer(n)) || !n->ops->pull(n->ctx, now, tx)) {
+		return false;
+	}
+	if (copied && !tx->owned && tx->len > 0) {
+		b = cn_node_buffer_get(n);
+		memcpy(b, tx->payload, tx->len);
+		tx->payload = b;
+		tx->owned = true;
+	}
+	return true;
+}
+
 bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 {
 	struct cn_tx tx;
@@ -355,7 +381,7 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 		return true;
 	}
 	memset(&tx, 0, sizeof(tx));
-	if (n->ops->pull(n->ctx, now, &tx)) {
+	if (pull(n, now, &tx)) {
 		build_data(tx.peer, cn_sender_push(tx.peer, &tx, tx.owned), out);
 		out->ends = tx.ends;
 		return true;

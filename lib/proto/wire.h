@@ -23,7 +23,8 @@
  *   20     4     stream     collective: operation (12), its number (12), algorithm and more (8)
  *                           message: endpoint to (16), endpoint from (16)
  *                           negative acknowledgement: SACK, CN_SACK_... below
- *                           MTU_PROBE: number of the try (16), 0 (16)
+ *                           MTU_PROBE: number of the try (16); in an authenticated frame the
+ *                           bytes of padding (16), else 0
  *                           MTU_REPLY: that number (16), size of the largest probe of it that
  *                           came, without its Ethernet header (16)
  *

@@ -138,7 +138,7 @@ static void auth__each_counter_once(void **state)
 
 /* ---- sessions --------------------------------------------------------------------------- */
 
-static uint32_t frames, plain;
+static uint32_t frames, plain, changed;
 
 static bool look(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
 {
@@ -177,6 +177,63 @@ static void auth__of_every_frame(void **state)
 	pair_free(p);
 }
 
+/* A message may change while it is sent: what is sent is a copy, so that its tag is right. */
+static void auth__messages_are_copied(void **state)
+{
+	struct pair *p = up(2);
+	const size_t bytes = (size_t)PAIR_SLOTS * cn_node_payload(p->nodes[0].node);
+	const struct pair_flow *flow = &p->flows[0][1];
+	uint8_t frame[2000];
+	struct cn_frame out;
+
+	(void)state;
+	pair_send(p, 0, 1, 1, 500);
+	do {
+		assert_true(cn_node_output(p->nodes[0].node, p->now, &out));
+	} while ((out.head[CN_ETH_HEADER + 2] & 7) != CN_TYPE_MESSAGE);
+	assert_int_equal(out.payload_len, 500);
+	assert_false(out.payload >= flow->slots && out.payload < flow->slots + bytes);
+	memset(flow->slots, 0x5a, bytes);
+	memcpy(frame, out.head, out.head_len);
+	memcpy(frame + out.head_len, out.payload, out.payload_len);
+	pair_input(p, 1, frame, (size_t)out.head_len + out.payload_len);
+	assert_int_equal(pair_stats(p, 1).bad_frames, 0);
+	assert_int_equal(flow->received, 1);
+	pair_free(p);
+}
+
+/* Cuts probes of the path MTU; what is cut arrives before the probe. */
+static bool cut_probes(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
+{
+	struct cn_wire w;
+
+	(void)from;
+	if (cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, &w) == CN_WIRE_OK &&
+	    w.type == CN_TYPE_ACK && (w.flags & CN_FLAG_MTU_PROBE) != 0 && len > 1000) {
+		pair_inject(p, to, f, CN_HEAD + CN_WIRE_AUTH, p->now + CN_US);
+		changed++;
+	}
+	return true;
+}
+
+/* Nobody can make a path look narrower by cutting the padding off a probe. */
+static void auth__padding_of_probes(void **state)
+{
+	struct pair *p = up(2);
+	struct cn_peer *peer = pair_peer(p, 0, 1);
+
+	(void)state;
+	changed = 0;
+	p->filter = cut_probes;
+	cn_peer_validate(p->nodes[0].node, p->now, peer);
+	pair_poke(p);
+	pair_run(p, 2000 * CN_MS);
+	assert_true(changed > 0);
+	assert_int_equal(peer->path.state, CN_PATH_VALID);
+	assert_true(pair_is_up(p, 0, 1));
+	pair_free(p);
+}
+
 /* What the key takes of a frame is beyond the smallest MTU, which control messages fill. */
 static void auth__smallest_mtu(void **state)
 {
@@ -201,8 +258,6 @@ static void auth__smallest_mtu(void **state)
 	assert_int_equal(cn_node_payload(n), CN_FRAME_MTU_MIN - CN_WIRE_HEADER);
 	cn_node_free(n);
 }
-
-static uint32_t changed;
 
 /* Takes a quarter of the frames; one that was changed arrives in its place. */
 static bool change(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
@@ -438,6 +493,8 @@ int main(void)
 		cmocka_unit_test(auth__keys),
 		cmocka_unit_test(auth__each_counter_once),
 		cmocka_unit_test(auth__of_every_frame),
+		cmocka_unit_test(auth__messages_are_copied),
+		cmocka_unit_test(auth__padding_of_probes),
 		cmocka_unit_test(auth__smallest_mtu),
 		cmocka_unit_test(auth__changed_frames_are_lost),
 		cmocka_unit_test(auth__repeated_frames_do_nothing),

@@ -7,14 +7,23 @@
  * six times that. */
 #define TRIES_MAX  120u
 #define MISSED_MAX 8u
+/* Full ports drop a share of the frames each. The mean of all paths says little of one that leads
+ * through several of them, and probes tell which only if their answers come. So a silent peer may
+ * be behind so many ports that each lose as much as the mean, both ways. */
+#define FULL_PORTS	3u
+#define TRIES_CONGESTED (2 * TRIES_MAX)
 
-static uint32_t min_tries(uint32_t loss)
+/* The loss is that of each of so many ports, there and back. */
+static uint32_t min_tries(uint32_t loss, uint32_t ports, uint32_t most)
 {
-	uint64_t there = 65536 - loss, both = there * there >> 16, silent = 65536;
+	uint64_t answered = 65536, silent = 65536;
 	uint32_t tries = 0;
 
-	while (silent > 1 && tries < TRIES_MAX) {
-		silent = silent * (65536 - both) >> 16;
+	for (uint32_t i = 0; i < 2 * ports; i++) {
+		answered = answered * (65536 - loss) >> 16;
+	}
+	while (silent > 1 && tries < most) {
+		silent = silent * (65536 - answered) >> 16;
 		tries++;
 	}
 	return tries > 3 ? tries : 3;
@@ -22,14 +31,26 @@ static uint32_t min_tries(uint32_t loss)
 
 uint32_t cn_node_min_tries(const struct cn_node *n)
 {
-	return min_tries(n->loss);
+	return min_tries(n->loss, 1, TRIES_MAX);
 }
 
 uint32_t cn_peer_min_tries(const struct cn_peer *p)
 {
 	uint32_t node = p->node->loss, peer = p->live.own->loss;
 
-	return min_tries(node > peer ? node : peer);
+	return min_tries(node > peer ? node : peer, 1, TRIES_MAX);
+}
+
+/* Until the node is given up. Either direction may be the one that loses frames, and what is lost
+ * on the way here only the receiver of frames knows. */
+static uint32_t silent_tries(const struct cn_peer *p)
+{
+	const struct cn_node *n = p->node;
+	const uint32_t mean = n->loss > n->loss_in ? n->loss : n->loss_in;
+	const uint32_t congested = min_tries(mean, FULL_PORTS, TRIES_CONGESTED),
+		       tries = cn_peer_min_tries(p);
+
+	return congested > tries ? congested : tries;
 }
 
 void cn_liveness_note_loss(struct cn_peer *p, bool lost)
@@ -124,7 +145,7 @@ cn_time cn_liveness_interval(const struct cn_peer *p)
 static bool is_silent(const struct cn_peer *p)
 {
 	return silence(p, p->live.own->last_node_rx) >= p->node->config.dead_after &&
-	       p->live.own->unheard >= cn_peer_min_tries(p);
+	       p->live.own->unheard >= silent_tries(p);
 }
 
 /* The session has been, while others hear the node. */

@@ -75,6 +75,7 @@ struct cn_node {
 	uint32_t loss; /* share of the acknowledged frames that were retransmitted, of 65,536; the
 			* mean of some dozens. A peer that is gone acknowledges nothing and does not
 			* count */
+	uint32_t loss_in; /* likewise, of the frames accepted here, of which a NAK was sent */
 };
 
 /* Frames accepted without an acknowledgement: an eighth of the window, so that a sender never waits

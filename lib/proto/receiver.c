@@ -186,6 +186,8 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 		return false;
 	}
 	r->expected++;
+	n->loss_in -= n->loss_in / 32;
+	n->loss_in += r->nak_sent ? 65536 / 32 : 0;
 	r->nak_sent = r->overflow = r->rnr = false;
 	p->rnr_due = p->nak_due = false;
 	p->data_received++;

@@ -492,6 +492,60 @@ static void liveness__tries_follow_loss(void **state)
 	pair_free(p);
 }
 
+static bool lose_from_others, silent_two;
+
+/* A third of the data, of one direction; and all that node 2 sends. */
+static bool lose_one_way(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
+{
+	static uint32_t n;
+
+	(void)p;
+	(void)to;
+	(void)len;
+	if (silent_two && from == 2) {
+		return false;
+	}
+	return is_ack(f) || (from != 0) != lose_from_others || ++n % 3 != 0;
+}
+
+/* Ports drop a third of the frames, and all that one node sends for half a second more than it
+ * takes to find a dead one. It lives, and what is lost says so, whichever direction loses it. */
+static void liveness__silent_behind_full_ports(void **state)
+{
+	(void)state;
+	for (int direction = 0; direction < 2; direction++) {
+		struct pair *p = pair_up(3, SEED);
+		cn_time from;
+
+		lose_from_others = direction == 1;
+		silent_two = false;
+		p->filter = lose_one_way;
+		pair_send(p, direction, 1 - direction, 200, 100);
+		assert_true(pair_run_flows(p, 60 * 1000 * CN_MS));
+		silent_two = true;
+		pair_expect(p, 0, 2);
+		pair_run(p, 2000 * CN_MS);
+		assert_int_equal(p->nodes[0].downs, 0);
+		silent_two = false;
+		pair_run(p, 500 * CN_MS);
+		assert_int_equal(p->nodes[0].downs, 0);
+		/* One that is dead is found nevertheless; without loss as soon as ever. */
+		pair_stop(p, 2);
+		from = p->now;
+		pair_run_down(p, 0, 2, 30000 * CN_MS);
+		assert_in_range((p->now - from) / CN_MS, 1500, 8000);
+		p->filter = NULL;
+		pair_send(p, direction, 1 - direction, 1000, 100);
+		assert_true(pair_run_flows(p, 60 * 1000 * CN_MS));
+		pair_expect(p, 0, 1);
+		pair_stop(p, 1);
+		from = p->now;
+		pair_run_down(p, 0, 1, 30000 * CN_MS);
+		assert_in_range((p->now - from) / CN_MS, 1400, 1600);
+		pair_free(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -511,6 +565,7 @@ int main(void)
 		cmocka_unit_test(liveness__tries_follow_loss),
 		cmocka_unit_test(liveness__tries_follow_probes),
 		cmocka_unit_test(liveness__a_pause_is_no_loss),
+		cmocka_unit_test(liveness__silent_behind_full_ports),
 	};
 
 	print_message("seed %u\n", SEED);

@@ -282,9 +282,9 @@ for how in direct direct direct daemons; do
 	[ $how = daemons ] || [ -z "$named" ] || continue
 	what="without a carrier, $how"
 	rm -f pid.* end.* error.* h?.log
-	[ $how = daemons ] && options=$patient || options=--no-daemons
+	[ $how = daemons ] && options="$patient --keep-logs $PWD" || options=--no-daemons
 	# shellcheck disable=SC2086 # a list of words
-	collnet lab shell --shape 3 --rate 20mbit $options --keep-logs "$PWD" -- sh -c '
+	collnet lab shell --shape 3 --rate 20mbit $options -- sh -c '
 		. "$HERE/h1"
 		job=carrier
 		for r in 0 1 2; do on $r exchange & done

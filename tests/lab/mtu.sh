@@ -15,8 +15,10 @@ export HERE
 # ./N.out, its status in ./N.status.
 job() {
 	rm -f ./*.out ./*.status prepared
+	logs="--keep-logs $PWD"
+	case $1 in *--no-daemons*) logs= ;; esac
 	# shellcheck disable=SC2086
-	collnet lab run --timeout 200 $1 --keep-logs "$PWD" --tag -- sh -c '
+	collnet lab run --timeout 200 $1 $logs --tag -- sh -c '
 		if [ $COLLNET_RANK = 0 ]; then
 			{ '"$2"'; } >$HERE/prepare.out 2>&1 && touch $HERE/prepared
 		fi

@@ -275,6 +275,8 @@ sim_sources = \
 	tests/sim/oracle_leaks.c \
 	tests/sim/scenario.c \
 	tests/sim/scenario.h \
+	tests/sim/seeds.c \
+	tests/sim/seeds.h \
 	tests/sim/wire_oracle.c \
 	tests/sim/wire_oracle.h
 # Faults in labs: tests/soak and tests/trials run it.

@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "fixture.h"
+#include "seeds.h"
 #include "util/clock.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -25,12 +26,7 @@
 #define SEEDS 240
 #endif
 
-struct options {
-	uint64_t first, seeds, seconds, loss;
-	bool verbose;
-};
-
-static bool run_seed(const char *program, const struct options *o, uint64_t seed,
+static bool run_seed(const char *program, const struct seed_options *o, uint64_t seed,
 		     uint32_t profiles[PROFILES])
 {
 	const bool verbose = o->verbose;
@@ -92,7 +88,7 @@ static uint64_t run_findings(const char *program, uint32_t profiles[PROFILES])
 	uint64_t failed = 0;
 
 	for (size_t i = 0; i < sizeof(findings) / sizeof(findings[0]); i++) {
-		const struct options o = { .loss = findings[i].loss };
+		const struct seed_options o = { .loss = findings[i].loss };
 
 		failed += !run_seed(program, &o, findings[i].seed, profiles);
 	}
@@ -104,39 +100,9 @@ static double seconds_now(void)
 	return (double)cn_now() / 1e9;
 }
 
-static bool parse(int argc, char **argv, struct options *o)
-{
-	for (int i = 1; i < argc; i++) {
-		uint64_t *into = NULL;
-
-		if (strcmp(argv[i], "--verbose") == 0) {
-			o->verbose = true;
-			continue;
-		}
-		if (strcmp(argv[i], "--seed") == 0) {
-			into = &o->first;
-			o->seeds = 1;
-		} else if (strcmp(argv[i], "--first") == 0) {
-			into = &o->first;
-		} else if (strcmp(argv[i], "--seeds") == 0) {
-			into = &o->seeds;
-		} else if (strcmp(argv[i], "--loss") == 0) {
-			into = &o->loss;
-		} else if (strcmp(argv[i], "--seconds") == 0) {
-			into = &o->seconds;
-			o->seeds = UINT64_MAX;
-		}
-		if (into == NULL || i + 1 == argc ||
-		    !cn_parse_uint(argv[++i], 0, UINT64_MAX, into)) {
-			return false;
-		}
-	}
-	return o->loss <= 1000000;
-}
-
 int main(int argc, char **argv)
 {
-	struct options o = { .first = 1, .seeds = SEEDS };
+	struct seed_options o = { .first = 1, .seeds = SEEDS };
 	uint64_t run = 0, failed = 0;
 	uint32_t profiles[PROFILES] = { 0 };
 	double begin = seconds_now(), slowest = 0;
@@ -147,7 +113,7 @@ int main(int argc, char **argv)
 		o.seeds = UINT64_MAX;
 		o.seconds = 60;
 	}
-	if (!parse(argc, argv, &o)) {
+	if (!seed_options_parse(argc, argv, true, &o)) {
 		fprintf(stderr,
 			"usage: %s [--seeds N] [--first N] [--seed N] [--seconds N] [--loss PPM] "
 			"[--verbose]\n",

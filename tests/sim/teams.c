@@ -17,6 +17,7 @@
  * Exit status 1: a seed failed. It is printed with the command that replays it.
  */
 #include "draw.h"
+#include "seeds.h"
 #include "teams.h"
 #include "util/clock.h"
 
@@ -312,46 +313,13 @@ static const uint64_t findings[] = {
 	12000041, /* a rank died with a split in its last step, and the others were not told */
 };
 
-struct options {
-	uint64_t first, seeds, seconds;
-	bool verbose;
-};
-
-static bool parse(int argc, char **argv, struct options *o)
-{
-	for (int i = 1; i < argc; i++) {
-		uint64_t *into = NULL;
-
-		if (strcmp(argv[i], "--verbose") == 0) {
-			o->verbose = true;
-			continue;
-		}
-		if (strcmp(argv[i], "--seed") == 0) {
-			into = &o->first;
-			o->seeds = 1;
-		} else if (strcmp(argv[i], "--first") == 0) {
-			into = &o->first;
-		} else if (strcmp(argv[i], "--seeds") == 0) {
-			into = &o->seeds;
-		} else if (strcmp(argv[i], "--seconds") == 0) {
-			into = &o->seconds;
-			o->seeds = UINT64_MAX;
-		}
-		if (into == NULL || i + 1 == argc ||
-		    !cn_parse_uint(argv[++i], 0, UINT64_MAX, into)) {
-			return false;
-		}
-	}
-	return true;
-}
-
 int main(int argc, char **argv)
 {
-	struct options o = { .first = WIDE + 1, .seeds = SEEDS };
+	struct seed_options o = { .first = WIDE + 1, .seeds = SEEDS };
 	uint64_t run = 0, failed = 0;
 	cn_time begin = cn_now();
 
-	if (!parse(argc, argv, &o)) {
+	if (!seed_options_parse(argc, argv, false, &o)) {
 		fprintf(stderr,
 			"usage: %s [--seeds N] [--first N] [--seed N] [--seconds N] [--verbose]\n",
 			argv[0]);

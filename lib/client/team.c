@@ -150,8 +150,8 @@ int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64
 	}
 	t->secret = secret;
 	t->parent = from->parent;
-	if (from->parent !=
-	    NULL) { /* what fails before it is there is a call of the parent's ranks */
+	if (from->parent != NULL) {
+		/* What fails before it is there is a call of the parent's ranks. */
 		memcpy(t->made_as, from->parent->made_as, sizeof(t->made_as));
 	}
 	r = cn_request_get(c, t, NULL, o->timeout_ms, &c->err);

@@ -55,8 +55,7 @@ struct cn_node {
 	uint32_t nunvalidated, nunvalidated_used;
 	struct cn_unvalidated *unvalidated_first, *unvalidated_last; /* a hello is due */
 	struct cn_bucket unvalidated_replies;
-	struct cn_bucket
-		stray_replies; /* to addresses without an entry, if frames are authenticated */
+	struct cn_bucket stray_replies; /* to addresses without an entry, with a key */
 	struct cn_foreign_version_entry foreign_versions[CN_FOREIGN_VERSIONS];
 	struct cn_other_cluster {
 		bool heard;

@@ -16,7 +16,7 @@ class Collnet(AutotoolsPackage):
     """Collective communication on plain Ethernet, by schedules that do not overflow the buffers of
     switches: a daemon, a library, and a command that measures, emulates and simulates."""
 
-    # A domain that nobody has, as in debian/control: whoever publishes collnet fills it in.
+    # Placeholders, as in debian/control: replace them when collnet is published.
     homepage = "https://collnet.example"
     git = "https://collnet.example/collnet.git"
 

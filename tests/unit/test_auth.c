@@ -282,7 +282,8 @@ static bool change(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f,
 	return false;
 }
 
-/* Whoever changes frames on the way loses them: every byte is right, and no session ends. */
+/* A frame that is changed on the way is dropped and retransmitted: every byte that arrives is
+ * right, and no session ends. */
 static void auth__changed_frames_are_lost(void **state)
 {
 	struct pair *p = up(3);

@@ -532,7 +532,7 @@ bool cn_mapping_drop(struct cn_client *c, uint32_t number);
  * The address of a buffer reference, with a reference to its mapping. NULL with *ok: nothing is
  * needed (len 0). False in *ok: it is not within a region of the client.
  */
-void *cn_mapping_resolve(struct cn_client *c, const struct cn_msg_place *place, uint64_t len,
+void *cn_mapping_resolve(struct cn_client *c, const struct cn_msg_buffer_ref *place, uint64_t len,
 			 struct cn_mapping **ref, bool *ok);
 void cn_mapping_put(struct cn_daemon *d, struct cn_mapping *s);
 /* Unmaps what is unused, or a part of it. True: there is more. */

@@ -239,7 +239,7 @@ static int move_frames(struct cn_daemon *d, struct cn_err *err)
 	cn_rings_wake(d);
 	for (int i = 1; i < POLLS && work > 0; i++) {
 		d->now = cn_now();
-		work = cn_poller_poll_again(d->runtime.poller, d->now);
+		work = cn_poller_poll_input(d->runtime.poller, d->now);
 		cn_rings_wake(d);
 	}
 	if (work < 0) {

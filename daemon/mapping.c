@@ -143,7 +143,7 @@ bool cn_mapping_drop(struct cn_client *c, uint32_t number)
 	return true;
 }
 
-void *cn_mapping_resolve(struct cn_client *c, const struct cn_msg_place *place, uint64_t len,
+void *cn_mapping_resolve(struct cn_client *c, const struct cn_msg_buffer_ref *place, uint64_t len,
 			 struct cn_mapping **ref, bool *ok)
 {
 	struct cn_mapping *s;

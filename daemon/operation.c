@@ -104,7 +104,7 @@ static void give_up(const struct cn_client *c, const struct cn_client_call *k)
 	struct cn_member *m = member_of(c, k);
 
 	if (m != NULL) {
-		cn_member_gives_up(m);
+		cn_member_drops_call(m);
 	}
 }
 
@@ -202,7 +202,7 @@ cn_time cn_call_deadline(const struct cn_daemon *d)
 
 void cn_call_take_task(struct cn_daemon *d)
 {
-	if (d->runtime.engine != NULL && cn_helper_take(d->helper, d->runtime.engine)) {
+	if (d->runtime.engine != NULL && cn_helper_reap(d->helper, d->runtime.engine)) {
 		cn_call_make_waiting(d);
 	}
 }
@@ -219,15 +219,15 @@ void cn_call_give_task(struct cn_daemon *d)
 	if (d->helper == NULL || d->runtime.engine == NULL) {
 		return;
 	}
-	cn_helper_give(d->helper, d->runtime.engine);
+	cn_helper_submit(d->helper, d->runtime.engine);
 	/* Calls that are late fail their teams, in which others wait. */
 	if (cn_call_deadline(d) <= d->now) {
 		make_until(d, d->now);
-		cn_helper_give(d->helper, d->runtime.engine);
+		cn_helper_submit(d->helper, d->runtime.engine);
 	}
 	for (int i = 0; i < PASSES && may_have_lost_task(d); i++) {
 		cn_call_make_waiting(d);
-		cn_helper_give(d->helper, d->runtime.engine);
+		cn_helper_submit(d->helper, d->runtime.engine);
 		if (cn_engine_has_dropped(d->runtime.engine)) {
 			d->calls_until = 0; /* the loop comes back at once */
 		}

@@ -361,7 +361,7 @@ static bool handle_close(struct cn_client *c, const struct cn_msg_close *m)
 
 /* Begins a send or receive: the slot, and the memory in *data. NULL: as of cn_slot_begin(). */
 static struct cn_op_slot *message_begin(struct cn_client *c, uint32_t tag, uint32_t endpoint,
-					const struct cn_msg_place *place, uint64_t len,
+					const struct cn_msg_buffer_ref *place, uint64_t len,
 					cn_time deadline, bool receives, void **data)
 {
 	struct cn_op_slot *op;

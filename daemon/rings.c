@@ -51,7 +51,7 @@ static void remove_polled(struct cn_daemon *d, uint32_t i)
 void cn_client_rings_open(struct cn_client *c, void *memory)
 {
 	cn_msg_rings_init(memory, &c->requests, &c->completions);
-	cn_shm_ring_set_beside(&c->requests, c->received);
+	cn_shm_ring_set_consumed_oob(&c->requests, c->received);
 	poll_client(c);
 }
 
@@ -72,7 +72,7 @@ void cn_client_rings_hold(struct cn_client *c, int tag)
 {
 	c->has_waited = true;
 	if (c->requests.shared != NULL) {
-		cn_shm_ring_hold(&c->requests, (uint32_t)(tag + 1));
+		cn_shm_ring_set_blocked_on(&c->requests, (uint32_t)(tag + 1));
 	}
 }
 
@@ -80,7 +80,7 @@ void cn_client_rings_beside(struct cn_client *c)
 {
 	c->received++;
 	if (c->requests.shared != NULL) {
-		cn_shm_ring_set_beside(&c->requests, c->received);
+		cn_shm_ring_set_consumed_oob(&c->requests, c->received);
 	}
 }
 

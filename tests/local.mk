@@ -15,6 +15,7 @@ unit_tests = \
 	tests/unit/test_bcast_tree \
 	tests/unit/test_bench_options \
 	tests/unit/test_bench_pattern \
+	tests/unit/test_blocked \
 	tests/unit/test_call \
 	tests/unit/test_cc \
 	tests/unit/test_check \
@@ -76,7 +77,6 @@ unit_tests = \
 	tests/unit/test_global_window \
 	tests/unit/test_goodbye_list \
 	tests/unit/test_heap \
-	tests/unit/test_held \
 	tests/unit/test_hello \
 	tests/unit/test_helper \
 	tests/unit/test_hub \
@@ -201,7 +201,7 @@ tests_unit_test_daemon_interface_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_interface
 	-Wl,--wrap=cn_runtime_attach -Wl,--wrap=cn_runtime_detach
 
 # Teams fail at the worst moment.
-tests_unit_test_daemon_call_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_helper_give
+tests_unit_test_daemon_call_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_helper_submit
 
 # A request takes as long as it says, and the clock shows that.
 tests_unit_test_turn_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime \

@@ -107,9 +107,9 @@ struct collnet_request {
 	} copy;
 	struct cn_done done;	 /* direct: what the engine calls */
 	const char *what;	 /* daemon: the operation; NULL: a message */
-	uint32_t place;		 /* daemon: in the ring, cn_shm_ring_has_taken() */
-	bool beside;		 /* daemon: on the socket instead */
-	bool kept_back;		 /* daemon: free, but its number is still on the socket */
+	uint32_t place;		 /* daemon: in the ring, cn_shm_ring_has_consumed() */
+	bool out_of_band;	 /* daemon: on the socket instead */
+	bool in_transit;	 /* daemon: free, but its number is still on the socket */
 	struct {		 /* daemon: a copy of the caller's memory */
 		uint32_t region; /* CN_MSG_NO_REGION: none */
 		const void *in;	 /* what to copy there before it starts; NULL: nothing */
@@ -157,7 +157,7 @@ struct collnet_endpoint {
 };
 
 /* What collnet_alloc() gave. */
-struct cn_piece {
+struct cn_allocation {
 	void *p; /* NULL: a free entry */
 	uint64_t bytes;
 };
@@ -196,10 +196,10 @@ struct collnet {
 	uint32_t buffered;	  /* requests that are */
 	uint32_t awaits_buffered; /* waits for the end of requests that are buffered */
 	uint64_t ended; /* requests that have ended so far: a wait looks again when it moves */
-	uint64_t piece_bytes;
+	uint64_t user_buffer_bytes;
 	struct collnet_team *teams[CN_MSG_TEAMS];
 	struct collnet_endpoint *endpoints[CN_MSG_ENDPOINTS];
-	struct cn_piece pieces[CN_MSG_USER_REGIONS];
+	struct cn_allocation user_buffers[CN_MSG_USER_REGIONS];
 	struct collnet_request requests[CN_MSG_REQUESTS];
 };
 
@@ -236,13 +236,13 @@ struct cn_backend {
 	void (*late)(struct collnet_request *r, cn_time now);
 	/* It does not begin with requests for a while, or did so a moment ago: no backstop counts.
 	 */
-	bool (*is_held)(struct collnet *c, cn_time now);
+	bool (*is_blocked)(struct collnet *c, cn_time now);
 	/* A wait's backstop: nothing was heard for too long; ends in cn_context_gone(). */
-	void (*give_up)(struct collnet *c, const char *what);
+	void (*timed_out)(struct collnet *c, const char *what);
 
 	int (*alloc)(struct collnet *c, uint32_t index, uint64_t bytes, void **out,
 		     struct cn_err *err);
-	void (*free)(struct collnet *c, uint32_t index, struct cn_piece *piece);
+	void (*free)(struct collnet *c, uint32_t index, struct cn_allocation *piece);
 
 	/* With a split, of which the job is t's. Its color less than 0: there is nothing to leave.
 	 */
@@ -304,7 +304,7 @@ const char *cn_thread_error(struct collnet *c);
 /* By the thread that polls: yields the processor, without the lock. */
 void cn_yield(struct collnet *c);
 /* The same, only where another thread wants the lock. */
-void cn_let_in(struct collnet *c);
+void cn_yield_lock(struct collnet *c);
 /*
  * By the thread that polls: ppoll() without the lock, for at most so long. fds has room for one
  * more entry. True: the first descriptor is ready.
@@ -315,7 +315,7 @@ void cn_sleep_on(struct collnet *c, uint32_t *futex, uint32_t value, cn_time dur
 /* The thread that sleeps must look again. */
 void cn_wake(struct collnet *c);
 /* Those that wait for the thread that polls must look again. */
-void cn_call_waiting(struct collnet *c);
+void cn_wake_waiting(struct collnet *c);
 /* Waits until something has ended or nobody polls, at most until then. */
 void cn_wait_for_poller(struct collnet *c, cn_time until);
 
@@ -328,7 +328,7 @@ void cn_fork_forget(struct collnet *c);
 /* ---- collnet.c ------------------------------------------------------------------------ */
 
 /* A complaint about an argument when there is no context to keep it. */
-int cn_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int cn_argument_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The context is broken: now and later, everything ends with this. Copies what it says. */
 void cn_context_gone(struct collnet *c, const struct cn_err *why);
 /*

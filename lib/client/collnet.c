@@ -54,7 +54,7 @@ const char *collnet_error(const collnet_t *c)
 	return c == NULL ? open_err.text : cn_thread_error((struct collnet *)(uintptr_t)c);
 }
 
-int cn_complain(const char *fmt, ...)
+int cn_argument_error(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -168,7 +168,7 @@ int collnet_open(const struct collnet_options *o, collnet_t **out)
 	int rc;
 
 	if (out == NULL) {
-		return cn_complain("collnet_open: out is NULL");
+		return cn_argument_error("collnet_open: out is NULL");
 	}
 	rc = settle_options(o, &options, &open_err);
 	if (rc == COLLNET_OK && algorithms != NULL) {
@@ -231,8 +231,8 @@ void collnet_close(collnet_t *c)
 	c->backend->close(c);
 	cn_fork_forget(c);
 	for (uint32_t i = 0; i < CN_MSG_USER_REGIONS; i++) {
-		if (c->pieces[i].p != NULL) {
-			c->backend->free(c, i, &c->pieces[i]);
+		if (c->user_buffers[i].p != NULL) {
+			c->backend->free(c, i, &c->user_buffers[i]);
 		}
 	}
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
@@ -248,20 +248,20 @@ const char *collnet_node_name(const collnet_t *c)
 
 /* ---- buffers -------------------------------------------------------------------------- */
 
-static int alloc_piece(struct collnet *c, uint64_t bytes, void **out)
+static int alloc_buffer(struct collnet *c, uint64_t bytes, void **out)
 {
 	uint32_t i = 0;
 	int rc;
 
-	if (bytes == 0 || bytes > CN_MSG_USER_BYTES - c->piece_bytes) {
+	if (bytes == 0 || bytes > CN_MSG_USER_BYTES - c->user_buffer_bytes) {
 		return cn_fail(
 			&c->err, bytes == 0 ? COLLNET_EINVAL : COLLNET_ELIMIT,
 			"collnet_alloc of %llu bytes: 1 byte to 16 GiB per context, of which "
 			"%llu are in "
 			"use",
-			(unsigned long long)bytes, (unsigned long long)c->piece_bytes);
+			(unsigned long long)bytes, (unsigned long long)c->user_buffer_bytes);
 	}
-	while (i < CN_MSG_USER_REGIONS && c->pieces[i].p != NULL) {
+	while (i < CN_MSG_USER_REGIONS && c->user_buffers[i].p != NULL) {
 		i++;
 	}
 	if (i == CN_MSG_USER_REGIONS) {
@@ -271,9 +271,9 @@ static int alloc_piece(struct collnet *c, uint64_t bytes, void **out)
 	}
 	rc = c->backend->alloc(c, i, bytes, out, &c->err);
 	if (rc == COLLNET_OK) {
-		c->pieces[i].p = *out;
-		c->pieces[i].bytes = bytes;
-		c->piece_bytes += bytes;
+		c->user_buffers[i].p = *out;
+		c->user_buffers[i].bytes = bytes;
+		c->user_buffer_bytes += bytes;
 	}
 	return rc;
 }
@@ -285,7 +285,7 @@ void *collnet_alloc(collnet_t *c, size_t bytes)
 	if (cn_enter(c) != COLLNET_OK) {
 		return NULL;
 	}
-	return cn_leave(c, alloc_piece(c, bytes, &p)) == COLLNET_OK ? p : NULL;
+	return cn_leave(c, alloc_buffer(c, bytes, &p)) == COLLNET_OK ? p : NULL;
 }
 
 void collnet_free(collnet_t *c, void *p)
@@ -295,10 +295,10 @@ void collnet_free(collnet_t *c, void *p)
 	}
 	cn_lock(c); /* also of a broken context */
 	for (uint32_t i = 0; i < CN_MSG_USER_REGIONS; i++) {
-		if (c->pieces[i].p == p) {
-			c->piece_bytes -= c->pieces[i].bytes;
-			c->backend->free(c, i, &c->pieces[i]);
-			c->pieces[i].p = NULL;
+		if (c->user_buffers[i].p == p) {
+			c->user_buffer_bytes -= c->user_buffers[i].bytes;
+			c->backend->free(c, i, &c->user_buffers[i]);
+			c->user_buffers[i].p = NULL;
 			break;
 		}
 	}

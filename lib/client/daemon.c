@@ -41,7 +41,7 @@ static void daemon_close(struct collnet *c)
 	for (uint32_t i = 0; i <= CN_MSG_RINGS; i++) {
 		cn_region_destroy(c, i);
 		if (i < CN_MSG_USER_REGIONS) {
-			c->pieces[i].p = NULL;
+			c->user_buffers[i].p = NULL;
 		}
 	}
 	if (d->fd >= 0) {
@@ -62,7 +62,7 @@ static void daemon_forked(struct collnet *c)
 	}
 }
 
-static void daemon_give_up(struct collnet *c, const char *what)
+static void daemon_timed_out(struct collnet *c, const char *what)
 {
 	char text[120];
 
@@ -82,7 +82,7 @@ static int daemon_alloc(struct collnet *c, uint32_t index, uint64_t bytes, void 
 	return rc;
 }
 
-static void daemon_free(struct collnet *c, uint32_t index, struct cn_piece *piece)
+static void daemon_free(struct collnet *c, uint32_t index, struct cn_allocation *piece)
 {
 	(void)piece;
 	cn_region_destroy(c, index);
@@ -105,7 +105,7 @@ static bool has_room(struct collnet *c)
 
 	if (d->unread >= LEAVES_MAX || d->late_joins >= LEAVES_MAX) {
 		cn_rings_completions(c); /* some may have ended */
-		cn_socket_take_unread(c);
+		cn_socket_drain_unread(c);
 	}
 	return c->gone.code != COLLNET_OK || /* which cn_socket_send() says */
 	       (d->unread < LEAVES_MAX && d->late_joins < LEAVES_MAX);
@@ -151,7 +151,7 @@ static int daemon_join(struct collnet_team *t, const struct cn_origin *from,
 		rc = cn_socket_send(t->c, &m, sizeof(m), err);
 	}
 	r->place = d->sent;
-	r->beside = true;
+	r->out_of_band = true;
 	return rc;
 }
 
@@ -248,7 +248,7 @@ static int post(struct collnet_request *r, const void *m, size_t len, uint64_t *
 	return rc;
 }
 
-static struct cn_memory memory_at(const struct cn_daemon_side *d, const struct cn_msg_place *p,
+static struct cn_memory memory_at(const struct cn_daemon_side *d, const struct cn_msg_buffer_ref *p,
 				  uint64_t bytes)
 {
 	if (p->region == CN_MSG_NO_REGION) {
@@ -518,8 +518,8 @@ const struct cn_backend cn_backend_daemon = {
 	.forked = daemon_forked,
 	.progress = cn_rings_progress,
 	.late = cn_rings_late,
-	.is_held = cn_rings_is_held,
-	.give_up = daemon_give_up,
+	.is_blocked = cn_rings_are_blocked,
+	.timed_out = daemon_timed_out,
 	.alloc = daemon_alloc,
 	.free = daemon_free,
 	.join = daemon_join,

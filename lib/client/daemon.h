@@ -26,11 +26,12 @@ struct cn_daemon_side {
 	struct cn_region regions[CN_MSG_REGIONS + 1]; /* the last: of the rings */
 	uint32_t copies; /* upper numbers that have been used: those from there on are free */
 	struct cn_shm_ring requests, completions; /* from the first team or endpoint on */
-	cn_time held_at; /* the daemon was seen to take no requests, because one waits; 0: never */
-	uint32_t sent;	 /* messages on the socket */
-	uint32_t unread; /* REPLYs to come that nobody waits for */
-	uint32_t late_joins;		    /* of the abandoned ones, those on the socket */
-	uint32_t abandoned;		    /* requests that ended here, and are in the ring */
+	cn_time blocked_at;  /* the daemon was seen to take no requests, because one waits; 0: never
+			      */
+	uint32_t sent;	     /* messages on the socket */
+	uint32_t unread;     /* REPLYs to come that nobody waits for */
+	uint32_t late_joins; /* of the abandoned ones, those on the socket */
+	uint32_t abandoned;  /* requests that ended here, and are in the ring */
 	uint16_t abandons[CN_MSG_REQUESTS]; /* of them, of each number */
 	struct cn_spin spin;
 	union cn_msg in; /* the last message received */
@@ -39,7 +40,7 @@ struct cn_daemon_side {
 	cn_time interval; /* between looks; 0: before WELCOME, when no PING may be sent */
 	bool pinged;	  /* a PING has no response yet */
 	uint32_t missed;  /* intervals of waiting since the PING */
-	cn_time look_at;  /* the end of this interval; 0: a message just came */
+	cn_time check_at; /* the end of this interval; 0: a message just came */
 	cn_time read_at;  /* when the socket was looked at last */
 };
 
@@ -64,11 +65,11 @@ int cn_socket_request_descriptor(struct collnet *c, void *m, size_t len, int *fd
  */
 bool cn_socket_probe(struct collnet *c, cn_time now);
 /* Receives a message that is no response, if one has come. False: the context is gone. */
-bool cn_socket_look(struct collnet *c, cn_time now);
+bool cn_socket_poll(struct collnet *c, cn_time now);
 /* Receives what nobody waits for, as far as it has come. */
-void cn_socket_take_unread(struct collnet *c);
+void cn_socket_drain_unread(struct collnet *c);
 /* The daemon runs: something came from it. */
-void cn_socket_heard(struct cn_daemon_side *d);
+void cn_socket_received(struct cn_daemon_side *d);
 /* Sleeps, without the lock, until there is a message on the socket, at most until then. True: there
  * is one. */
 bool cn_socket_sleep(struct collnet *c, cn_time until);
@@ -85,11 +86,11 @@ int cn_rings_request(struct collnet *c, const void *m, size_t len, struct cn_err
 /* The same of a request that has a deadline. COLLNET_ELIMIT: too many in the ring have ended. */
 int cn_rings_post(struct collnet_request *r, const void *m, size_t len, struct cn_err *err);
 /* The request, + 1, that the daemon waits for before it takes more; 0: none. To be asked during
- * each wait, for is_held(). */
-uint32_t cn_rings_held_by(struct cn_daemon_side *d, cn_time now);
+ * each wait, for is_blocked(). */
+uint32_t cn_rings_blocked_on(struct cn_daemon_side *d, cn_time now);
 /* Backend functions. */
 void cn_rings_late(struct collnet_request *r, cn_time now);
-bool cn_rings_is_held(struct collnet *c, cn_time now);
+bool cn_rings_are_blocked(struct collnet *c, cn_time now);
 /* Takes the completions that are in the ring: their number, or -1: the context is gone. */
 int cn_rings_completions(struct collnet *c);
 /* Takes the completions that have come; waits for the first until then (0: does not wait). */
@@ -100,7 +101,7 @@ void cn_rings_progress(struct collnet *c, cn_time until);
 int cn_region_create(struct collnet *c, uint32_t number, uint64_t bytes, struct cn_err *err);
 void cn_region_destroy(struct collnet *c, uint32_t number);
 /* Where in collnet_alloc()'s memory [p, p + len) is; false: not in one piece of it. */
-bool cn_region_find(struct collnet *c, const void *p, uint64_t len, struct cn_msg_place *out);
+bool cn_region_find(struct collnet *c, const void *p, uint64_t len, struct cn_msg_buffer_ref *out);
 /* A free region of at least this size for copies; cn_region_release() keeps it for the next. */
 int cn_region_acquire(struct collnet *c, uint64_t bytes, uint32_t *number, struct cn_err *err);
 void cn_region_release(struct collnet *c, uint32_t number);

@@ -189,7 +189,7 @@ static void direct_progress(struct collnet *c, cn_time until)
 	cn_time now, wake;
 
 	if (until != 0) {
-		cn_let_in(c);
+		cn_yield_lock(c);
 	}
 	combine_waiting(c);
 	now = cn_now(); /* another thread may have polled meanwhile */
@@ -205,7 +205,7 @@ static void direct_progress(struct collnet *c, cn_time until)
 	cn_sleep(c, p, cn_poller_blocked(poller) ? 2 : 1, wake - now);
 }
 
-static void direct_give_up(struct collnet *c, const char *what)
+static void direct_timed_out(struct collnet *c, const char *what)
 {
 	struct cn_err why;
 
@@ -366,7 +366,7 @@ static int direct_alloc(struct collnet *c, uint32_t index, uint64_t bytes, void 
 	return COLLNET_OK;
 }
 
-static void direct_free(struct collnet *c, uint32_t index, struct cn_piece *piece)
+static void direct_free(struct collnet *c, uint32_t index, struct cn_allocation *piece)
 {
 	(void)c;
 	(void)index;
@@ -579,7 +579,7 @@ const struct cn_backend cn_backend_direct = {
 	.close = direct_close,
 	.forked = direct_forked,
 	.progress = direct_progress,
-	.give_up = direct_give_up,
+	.timed_out = direct_timed_out,
 	.alloc = direct_alloc,
 	.free = direct_free,
 	.join = direct_join,

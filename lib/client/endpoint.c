@@ -155,7 +155,7 @@ static int post_recv(struct collnet_endpoint *e, struct collnet_address *from, v
 
 static int enter_endpoint(struct collnet_endpoint *e)
 {
-	return e == NULL ? cn_complain("the endpoint is NULL") : cn_enter(e->c);
+	return e == NULL ? cn_argument_error("the endpoint is NULL") : cn_enter(e->c);
 }
 
 int collnet_send(collnet_endpoint_t *e, const struct collnet_address *to, const void *data,

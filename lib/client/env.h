@@ -22,7 +22,7 @@ const char *cn_env_value(cn_getenv_fn get, void *arg, const char *name);
  */
 int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, struct cn_err *err);
 
-struct cn_place {
+struct cn_launch_info {
 	char job[COLLNET_NAME_MAX + 1]; /* "": not specified */
 	uint32_t rank, ranks;
 	const char *specified_by; /* the variable that specified `ranks`; NULL: none did */
@@ -35,13 +35,14 @@ struct cn_place {
  * process). COLLNET_JOB overrides the job's name of any. COLLNET_EINVAL names the variable that is
  * wrong.
  */
-int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_err *err);
+int cn_launch_info_from(cn_getenv_fn get, void *arg, struct cn_launch_info *out,
+			struct cn_err *err);
 
 /*
  * The same for this process, with the job's name from the PMI server where only that one knows it;
  * COLLNET_EINVAL when it does not respond. A name that COLLNET_JOB gives needs no server.
  */
-int cn_place(struct cn_place *out, struct cn_err *err);
+int cn_launch_info(struct cn_launch_info *out, struct cn_err *err);
 
 /*
  * What the option `peers` means: `given` unless that is "launcher", which stands for the hosts that

@@ -34,13 +34,13 @@ static void gone_progress(struct collnet *c, cn_time until)
 	(void)until;
 }
 
-static void gone_give_up(struct collnet *c, const char *what)
+static void gone_timed_out(struct collnet *c, const char *what)
 {
 	(void)c;
 	(void)what;
 }
 
-static void gone_free(struct collnet *c, uint32_t index, struct cn_piece *piece)
+static void gone_free(struct collnet *c, uint32_t index, struct cn_allocation *piece)
 {
 	(void)c;
 	(void)index;
@@ -66,7 +66,7 @@ static void gone_endpoint_close(struct collnet_endpoint *e)
 static const struct cn_backend backend_gone = {
 	.close = gone_close,
 	.progress = gone_progress,
-	.give_up = gone_give_up,
+	.timed_out = gone_timed_out,
 	.free = gone_free,
 	.leave = gone_leave,
 	.release = gone_request,

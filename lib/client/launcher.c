@@ -61,7 +61,8 @@ static void job_name(char *out, size_t size, const char *launcher, const char *a
 }
 
 /* The job's name; or, where only a PMI server knows it, its descriptor in place->pmi_fd. */
-static void name_job(const struct launcher *l, cn_getenv_fn get, void *arg, struct cn_place *place)
+static void name_job(const struct launcher *l, cn_getenv_fn get, void *arg,
+		     struct cn_launch_info *place)
 {
 	const char *a = cn_env_value(get, arg, l->job[0]), *b = cn_env_value(get, arg, l->job[1]);
 	const char *fd = cn_env_value(get, arg, l->pmi_fd);
@@ -77,7 +78,7 @@ static void name_job(const struct launcher *l, cn_getenv_fn get, void *arg, stru
 }
 
 static int read_place(const struct launcher *l, const char *rank, const char *ranks,
-		      struct cn_place *out, struct cn_err *err)
+		      struct cn_launch_info *out, struct cn_err *err)
 {
 	uint64_t r, n;
 
@@ -97,10 +98,10 @@ static int read_place(const struct launcher *l, const char *rank, const char *ra
 	return COLLNET_OK;
 }
 
-int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_err *err)
+int cn_launch_info_from(cn_getenv_fn get, void *arg, struct cn_launch_info *out, struct cn_err *err)
 {
 	const char *job = cn_env_value(get, arg, "COLLNET_JOB");
-	struct cn_place place = { .rank = 0, .ranks = 1, .pmi_fd = -1 };
+	struct cn_launch_info place = { .rank = 0, .ranks = 1, .pmi_fd = -1 };
 	int rc;
 
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
@@ -148,12 +149,12 @@ int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_e
 	return COLLNET_OK;
 }
 
-int cn_place(struct cn_place *out, struct cn_err *err)
+int cn_launch_info(struct cn_launch_info *out, struct cn_err *err)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static char id[COLLNET_NAME_MAX + 1]; /* what the server said; it is asked once */
-	struct cn_place place;
-	int rc = cn_place_from(cn_getenv, NULL, &place, err);
+	struct cn_launch_info place;
+	int rc = cn_launch_info_from(cn_getenv, NULL, &place, err);
 	bool known;
 
 	if (rc != COLLNET_OK) {

@@ -32,7 +32,8 @@ static int bad(struct cn_err *err, const char *name, const char *v, const char *
 }
 
 /* Keeps the first complaint. */
-static void note(int *rc, struct cn_err *err, const char *name, const char *v, const char *expected)
+static void record(int *rc, struct cn_err *err, const char *name, const char *v,
+		   const char *expected)
 {
 	if (*rc == COLLNET_OK) {
 		*rc = bad(err, name, v, expected);
@@ -64,19 +65,19 @@ int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, stru
 	} else if (v != NULL && strcmp(v, "direct") == 0) {
 		o->mode = COLLNET_MODE_DIRECT;
 	} else if (v != NULL) {
-		note(&rc, err, "COLLNET_MODE", v, "'daemon' or 'direct'");
+		record(&rc, err, "COLLNET_MODE", v, "'daemon' or 'direct'");
 	}
 	v = cn_env_value(get, arg, "COLLNET_CLUSTER");
 	if (v != NULL && cn_parse_uint(v, 0, 65535, &n)) {
 		o->cluster = (uint16_t)n;
 	} else if (v != NULL) {
-		note(&rc, err, "COLLNET_CLUSTER", v, "a number from 0 to 65535");
+		record(&rc, err, "COLLNET_CLUSTER", v, "a number from 0 to 65535");
 	}
 	v = cn_env_value(get, arg, "COLLNET_ETHERTYPE");
 	if (v != NULL && cn_parse_ethertype(v, &n)) {
 		o->ethertype = (uint16_t)n;
 	} else if (v != NULL) {
-		note(&rc, err, "COLLNET_ETHERTYPE", v, "a number from 0x0600 to 0xFFFF");
+		record(&rc, err, "COLLNET_ETHERTYPE", v, "a number from 0x0600 to 0xFFFF");
 	}
 	v = cn_env_value(get, arg, "COLLNET_TIMEOUT");
 	if (v != NULL && strcmp(v, "none") == 0) {
@@ -84,13 +85,14 @@ int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, stru
 	} else if (v != NULL && cn_parse_uint(v, 1, CN_MSG_TIMEOUT_MAX, &n)) {
 		o->timeout_ms = (uint32_t)n;
 	} else if (v != NULL) {
-		note(&rc, err, "COLLNET_TIMEOUT", v, "milliseconds from 1 to 86400000, or 'none'");
+		record(&rc, err, "COLLNET_TIMEOUT", v,
+		       "milliseconds from 1 to 86400000, or 'none'");
 	}
 	v = cn_env_value(get, arg, "COLLNET_SPIN");
 	if (v != NULL && cn_parse_uint(v, 0, 1, &n)) {
 		o->spin = (int)n;
 	} else if (v != NULL) {
-		note(&rc, err, "COLLNET_SPIN", v, "0 or 1");
+		record(&rc, err, "COLLNET_SPIN", v, "0 or 1");
 	}
 	return rc;
 }

@@ -123,7 +123,7 @@ int cn_region_create(struct collnet *c, uint32_t number, uint64_t bytes, struct 
 	return rc;
 }
 
-bool cn_region_find(struct collnet *c, const void *p, uint64_t len, struct cn_msg_place *out)
+bool cn_region_find(struct collnet *c, const void *p, uint64_t len, struct cn_msg_buffer_ref *out)
 {
 	struct cn_daemon_side *d = c->impl;
 	const uintptr_t at = (uintptr_t)p;
@@ -162,7 +162,7 @@ static bool replaces(struct cn_daemon_side *d, uint32_t small, uint32_t empty)
 	const bool full = empty == CN_MSG_REGIONS &&
 			  CN_MSG_USER_REGIONS + d->copies == CN_MSG_REGIONS;
 
-	return small != CN_MSG_REGIONS && (full || cn_rings_held_by(d, cn_now()) == 0);
+	return small != CN_MSG_REGIONS && (full || cn_rings_blocked_on(d, cn_now()) == 0);
 }
 
 int cn_region_acquire(struct collnet *c, uint64_t bytes, uint32_t *number, struct cn_err *err)

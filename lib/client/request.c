@@ -55,7 +55,7 @@ static int check_team(struct collnet_team *t, struct cn_err *err)
 static struct collnet_request *find_free(struct collnet *c)
 {
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
-		if (c->requests[i].state == CN_REQUEST_FREE && !c->requests[i].kept_back) {
+		if (c->requests[i].state == CN_REQUEST_FREE && !c->requests[i].in_transit) {
 			return &c->requests[i];
 		}
 	}
@@ -247,5 +247,5 @@ void cn_request_done(struct collnet_request *r, int status, const char *text)
 		r->state = CN_REQUEST_DONE;
 	}
 	cn_wake(r->c);
-	cn_call_waiting(r->c);
+	cn_wake_waiting(r->c);
 }

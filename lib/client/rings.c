@@ -17,8 +17,8 @@
 
 #define SOCKET_EVERY CN_MS
 #define FUTEX_FOR    (5 * CN_MS)
-#define LATE_AGAIN   (10 * CN_MS)   /* between looks whether the daemon takes requests */
-#define HELD_FOR     (2000 * CN_MS) /* afterwards it takes requests, and ends those that are late */
+#define LATE_RETRY   (10 * CN_MS)   /* between looks whether the daemon takes requests */
+#define BLOCKED_FOR  (2000 * CN_MS) /* afterwards it takes requests, and ends late ones */
 
 int cn_rings_open(struct collnet *c, struct cn_err *err)
 {
@@ -63,27 +63,28 @@ int cn_rings_post(struct collnet_request *r, const void *m, size_t len, struct c
 	}
 	rc = cn_rings_request(r->c, m, len, err);
 	r->place = d->requests.at;
-	r->beside = false;
+	r->out_of_band = false;
 	return rc;
 }
 
 /* ---- requests that are not taken ------------------------------------------------------ */
 
-uint32_t cn_rings_held_by(struct cn_daemon_side *d, cn_time now)
+uint32_t cn_rings_blocked_on(struct cn_daemon_side *d, cn_time now)
 {
-	const uint32_t by = d->requests.shared != NULL ? cn_shm_ring_held(&d->requests) : 0;
+	const uint32_t by = d->requests.shared != NULL ? cn_shm_ring_blocked_on(&d->requests) : 0;
 
 	if (by != 0) {
-		d->held_at = now;
+		d->blocked_at = now;
 	}
 	return by;
 }
 
-bool cn_rings_is_held(struct collnet *c, cn_time now)
+bool cn_rings_are_blocked(struct collnet *c, cn_time now)
 {
 	struct cn_daemon_side *d = c->impl;
 
-	return cn_rings_held_by(d, now) != 0 || (d->held_at != 0 && now < d->held_at + HELD_FOR);
+	return cn_rings_blocked_on(d, now) != 0 ||
+	       (d->blocked_at != 0 && now < d->blocked_at + BLOCKED_FOR);
 }
 
 /*
@@ -94,19 +95,19 @@ void cn_rings_late(struct collnet_request *r, cn_time now)
 {
 	struct collnet *c = r->c;
 	struct cn_daemon_side *d = c->impl;
-	const uint32_t by = cn_rings_held_by(d, now);
+	const uint32_t by = cn_rings_blocked_on(d, now);
 	const struct collnet_request *first = by - 1 < CN_MSG_REQUESTS ? &c->requests[by - 1]
 								       : NULL;
 	char what[160] = "another request";
 	char text[CN_ERR_TEXT];
 
-	if (r->beside ? cn_shm_ring_has_taken_beside(&d->requests, r->place)
-		      : cn_shm_ring_has_taken(&d->requests, r->place)) {
+	if (r->out_of_band ? cn_shm_ring_has_consumed_oob(&d->requests, r->place)
+			   : cn_shm_ring_has_consumed(&d->requests, r->place)) {
 		r->late_at = CN_NEVER;
 		return;
 	}
 	if (by == 0 || !d->same_clock) {
-		r->late_at = now + LATE_AGAIN;
+		r->late_at = now + LATE_RETRY;
 		return;
 	}
 	if (first != NULL && first->what != NULL && first->team != NULL) {
@@ -118,10 +119,10 @@ void cn_rings_late(struct collnet_request *r, cn_time now)
 		 what);
 	d->abandons[r->number]++;
 	d->abandoned++;
-	if (r->beside) {
+	if (r->out_of_band) {
 		/* The daemon takes what is in the ring first: another request of this number there
 		 * would come before it. */
-		r->kept_back = true;
+		r->in_transit = true;
 		d->late_joins++;
 		r->team->abandoned = true;
 	}
@@ -138,8 +139,8 @@ static bool is_abandoned(struct collnet *c, const struct cn_msg_head *m)
 	}
 	d->abandons[m->tag]--;
 	d->abandoned--;
-	if (d->abandons[m->tag] == 0 && c->requests[m->tag].kept_back) {
-		c->requests[m->tag].kept_back = false;
+	if (d->abandons[m->tag] == 0 && c->requests[m->tag].in_transit) {
+		c->requests[m->tag].in_transit = false;
 		d->late_joins--;
 	}
 	return true;
@@ -200,7 +201,7 @@ static bool joined(struct collnet_team *t, const struct cn_msg_joined *m)
  * A completion, or a piece to combine, which is not in the ring any more. False: there is no such
  * request, and the context is gone.
  */
-static bool take(struct collnet *c, const union cn_msg *m)
+static bool handle_completion(struct collnet *c, const union cn_msg *m)
 {
 	const uint32_t type = m->head.type;
 	struct collnet_request *r;
@@ -246,7 +247,7 @@ int cn_rings_completions(struct collnet *c)
 	while ((status = cn_shm_ring_front(&d->completions, &slot)) == CN_SHM_RING_OK) {
 		memcpy(&m, slot, CN_MSG_DONE_SLOT); /* the daemon could write there meanwhile */
 		cn_shm_ring_pop(&d->completions);
-		if (!take(c, &m)) {
+		if (!handle_completion(c, &m)) {
 			return -1;
 		}
 		n++;
@@ -256,7 +257,7 @@ int cn_rings_completions(struct collnet *c)
 		return -1;
 	}
 	if (n > 0) {
-		cn_socket_heard(d);
+		cn_socket_received(d);
 		cn_wake(c); /* it must announce again that it sleeps */
 	}
 	return n;
@@ -284,12 +285,12 @@ void cn_rings_progress(struct collnet *c, cn_time until)
 	/* Another thread can take our completions while this one yields or sleeps. */
 	while (cn_rings_completions(c) == 0 && c->ended == ended) {
 		if (now >= until) {
-			if (now - d->read_at >= SOCKET_EVERY && cn_socket_look(c, now)) {
+			if (now - d->read_at >= SOCKET_EVERY && cn_socket_poll(c, now)) {
 				cn_socket_probe(c, now);
 			}
 			return;
 		}
-		cn_rings_held_by(d, now);
+		cn_rings_blocked_on(d, now);
 		all = c->awaits_buffered > 0 ? CN_SHM_RING_FOR_ALL : 0;
 		futex = CN_SHM_RING_ON_FUTEX | all;
 		if (polls(d, now)) {
@@ -306,7 +307,7 @@ void cn_rings_progress(struct collnet *c, cn_time until)
 		} else if (cn_shm_ring_sleep(&d->completions, CN_SHM_RING_ON_MESSAGE | all)) {
 			message = cn_socket_sleep(c, until);
 			cn_shm_ring_awake(&d->completions);
-			if (message && !cn_socket_look(c, now)) {
+			if (message && !cn_socket_poll(c, now)) {
 				return;
 			}
 		}

@@ -30,10 +30,10 @@
 #define INTERVALS    3u
 #define INTERVAL_MAX (RESPONSE_TIMEOUT / (INTERVALS + 1)) /* of such a call */
 
-void cn_socket_heard(struct cn_daemon_side *d)
+void cn_socket_received(struct cn_daemon_side *d)
 {
 	d->missed = 0;
-	d->look_at = 0;
+	d->check_at = 0;
 }
 
 void cn_socket_gone(struct collnet *c, int code, const char *what)
@@ -165,7 +165,7 @@ static int receive_one(struct collnet *c)
 	const int got = receive_any(c);
 
 	if (got > 0) {
-		cn_socket_heard(d);
+		cn_socket_received(d);
 		d->pinged = d->pinged && d->in.head.type != CN_MSG_PONG;
 		cn_wake(c); /* an EVENT may have been for it */
 	}
@@ -190,16 +190,16 @@ static bool probe(struct collnet *c, cn_time now, cn_time interval)
 	struct cn_daemon_side *d = c->impl;
 
 	if (d->interval == 0) {
-		d->look_at = now + RESPONSE_TIMEOUT;
+		d->check_at = now + RESPONSE_TIMEOUT;
 		return true;
 	}
-	if (d->look_at == 0 || d->look_at > now + interval) {
-		d->look_at = now + interval;
+	if (d->check_at == 0 || d->check_at > now + interval) {
+		d->check_at = now + interval;
 	}
-	if (now < d->look_at) {
+	if (now < d->check_at) {
 		return true;
 	}
-	d->look_at = now + interval;
+	d->check_at = now + interval;
 	if (d->pinged || send(d->fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		d->missed++;
 	} else {
@@ -219,7 +219,7 @@ bool cn_socket_probe(struct collnet *c, cn_time now)
 	return probe(c, now, d->interval);
 }
 
-bool cn_socket_look(struct collnet *c, cn_time now)
+bool cn_socket_poll(struct collnet *c, cn_time now)
 {
 	struct cn_daemon_side *d = c->impl;
 	const int got = receive_one(c);
@@ -232,7 +232,7 @@ bool cn_socket_look(struct collnet *c, cn_time now)
 	return got >= 0;
 }
 
-void cn_socket_take_unread(struct collnet *c)
+void cn_socket_drain_unread(struct collnet *c)
 {
 	struct cn_daemon_side *d = c->impl;
 
@@ -247,7 +247,7 @@ bool cn_socket_sleep(struct collnet *c, cn_time until)
 {
 	struct cn_daemon_side *d = c->impl;
 	struct pollfd fds[2] = { { .fd = d->fd, .events = POLLIN } };
-	const cn_time now = cn_now(), end = cn_min_time(until, d->look_at);
+	const cn_time now = cn_now(), end = cn_min_time(until, d->check_at);
 
 	return now < end && cn_sleep(c, fds, 1, end - now);
 }
@@ -269,7 +269,7 @@ int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *
 			/* Its own messages can be received later: the daemon never waits for
 			 * us. */
 			until = until != 0 ? until : cn_now() + RESPONSE_TIMEOUT;
-			cn_rings_held_by(d, cn_now());
+			cn_rings_blocked_on(d, cn_now());
 			if (cn_now() >= until) {
 				cn_socket_gone(c, COLLNET_EDAEMON, "does not read requests");
 			} else {
@@ -300,7 +300,7 @@ int cn_socket_request(struct collnet *c, void *m, size_t len, enum cn_msg_type r
 	}
 	while (c->gone.code == COLLNET_OK) {
 		now = cn_now();
-		cn_rings_held_by(d, now);
+		cn_rings_blocked_on(d, now);
 		got = receive(c);
 		/* What the daemon completed before it responded is complete. */
 		if (got > 0 && cn_rings_completions(c) < 0) {
@@ -316,7 +316,7 @@ int cn_socket_request(struct collnet *c, void *m, size_t len, enum cn_msg_type r
 		} else if (got == 0 && now >= until) {
 			cn_socket_gone(c, COLLNET_EDAEMON, "does not respond");
 		} else if (got == 0 && probe(c, now, cn_min_time(d->interval, INTERVAL_MAX))) {
-			wait_for(d->fd, POLLIN, cn_min_time(until, d->look_at));
+			wait_for(d->fd, POLLIN, cn_min_time(until, d->check_at));
 		}
 	}
 	return cn_fail(err, c->gone.code, "%s", c->gone.text);
@@ -444,6 +444,6 @@ int cn_socket_open(struct collnet *c, const char *path, struct cn_err *err)
 	memcpy(c->node, d->in.welcome.node, sizeof(c->node));
 	d->same_clock = d->in.welcome.now >= before && d->in.welcome.now <= cn_now();
 	d->interval = d->in.welcome.peer_timeout_ms * CN_MS / INTERVALS;
-	d->look_at = 0;
+	d->check_at = 0;
 	return COLLNET_OK;
 }

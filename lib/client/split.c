@@ -118,7 +118,7 @@ static int enter_team(struct collnet_team *t, collnet_team_t **out, const char *
 	int rc;
 
 	if (t == NULL) {
-		return cn_complain("the team is NULL");
+		return cn_argument_error("the team is NULL");
 	}
 	rc = cn_enter(t->c);
 	if (rc == COLLNET_OK && out == NULL) {

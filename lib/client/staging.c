@@ -8,7 +8,7 @@
 
 _Static_assert(CN_MSG_REGIONS - CN_MSG_USER_REGIONS >= CN_MSG_REQUESTS, "a region a request");
 
-static const struct cn_msg_place nowhere = { .region = CN_MSG_NO_REGION };
+static const struct cn_msg_buffer_ref nowhere = { .region = CN_MSG_NO_REGION };
 
 /* The blocks as the daemon is to see them, at `to`. */
 static void place_blocks(const struct cn_staging *m, bool copy_in, bool copy_out,
@@ -70,7 +70,7 @@ int cn_staging_place(struct collnet_request *r, struct cn_staging *m, struct cn_
 	r->staging.region = region;
 	p = d->regions[region].p;
 	if (copy_in) {
-		m->in_place = (struct cn_msg_place){ .region = region };
+		m->in_place = (struct cn_msg_buffer_ref){ .region = region };
 		r->staging.in = m->in;
 		r->staging.in_offset = 0;
 		r->staging.in_len = m->in_len;
@@ -82,7 +82,7 @@ int cn_staging_place(struct collnet_request *r, struct cn_staging *m, struct cn_
 		m->scratch_place.offset = scratch_at;
 	}
 	if (copy_out) {
-		m->out_place = (struct cn_msg_place){ .region = region, .offset = out_at };
+		m->out_place = (struct cn_msg_buffer_ref){ .region = region, .offset = out_at };
 		r->staging.back = m->out;
 		r->staging.offset = out_at;
 		r->staging.len = m->out_len;
@@ -90,7 +90,8 @@ int cn_staging_place(struct collnet_request *r, struct cn_staging *m, struct cn_
 		r->staging.nblocks = m->ranks;
 	}
 	if (entries > 0) {
-		m->blocks_place = (struct cn_msg_place){ .region = region, .offset = blocks_at };
+		m->blocks_place = (struct cn_msg_buffer_ref){ .region = region,
+							      .offset = blocks_at };
 		place_blocks(m, copy_in, copy_out, (struct cn_block *)(void *)(p + blocks_at));
 	}
 	return COLLNET_OK;

@@ -17,7 +17,7 @@ struct cn_staging {
 	/* Of a vector operation; copies of blocks follow one another. */
 	const struct cn_blocks *blocks;
 	uint32_t ranks;
-	struct cn_msg_place in_place, out_place, blocks_place, scratch_place;
+	struct cn_msg_buffer_ref in_place, out_place, blocks_place, scratch_place;
 };
 
 /* Finds the places, with a region of the request's where there must be copies. */

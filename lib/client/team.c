@@ -15,12 +15,12 @@
 #include "sched/choice.h"
 
 /* What o->job points to is in *place. */
-static void init_options(struct collnet_team_options *o, struct cn_place *place)
+static void init_options(struct collnet_team_options *o, struct cn_launch_info *place)
 {
 	memset(o, 0, sizeof(*o));
 	o->size = sizeof(*o);
 	/* On an error ranks stays 0, and collnet_team_create() says what is wrong. */
-	if (cn_place(place, NULL) == COLLNET_OK) {
+	if (cn_launch_info(place, NULL) == COLLNET_OK) {
 		o->job = place->job[0] != '\0' ? place->job : NULL;
 		o->rank = place->rank;
 		o->ranks = place->ranks;
@@ -29,7 +29,7 @@ static void init_options(struct collnet_team_options *o, struct cn_place *place)
 
 void collnet_team_options_init(struct collnet_team_options *o)
 {
-	static _Thread_local struct cn_place place; /* of the thread, until the next call */
+	static _Thread_local struct cn_launch_info place; /* of the thread, until the next call */
 
 	if (o != NULL) {
 		init_options(o, &place);
@@ -53,7 +53,7 @@ static void default_job(const struct collnet *c, const struct collnet_team_optio
 static int settle_team(struct collnet *c, const struct collnet_team_options *o,
 		       struct collnet_team_options *out, char *job, size_t size)
 {
-	struct cn_place place;
+	struct cn_launch_info place;
 	int rc;
 
 	memset(out, 0, sizeof(*out));
@@ -67,7 +67,7 @@ static int settle_team(struct collnet *c, const struct collnet_team_options *o,
 		}
 	}
 	if (out->ranks == 0) {
-		rc = cn_place(&place, &c->err);
+		rc = cn_launch_info(&place, &c->err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}
@@ -410,7 +410,7 @@ int cn_coll_run(collnet_team_t *t, const struct cn_coll_call *call,
 	int rc;
 
 	if (t == NULL) {
-		return cn_complain("the team is NULL");
+		return cn_argument_error("the team is NULL");
 	}
 	rc = cn_enter(t->c);
 	if (rc != COLLNET_OK) {
@@ -426,7 +426,7 @@ int cn_coll_start(collnet_team_t *t, const struct cn_coll_call *call,
 	int rc;
 
 	if (t == NULL) {
-		return cn_complain("the team is NULL");
+		return cn_argument_error("the team is NULL");
 	}
 	rc = cn_enter(t->c);
 	if (rc != COLLNET_OK) {

@@ -83,7 +83,7 @@ static struct cn_thread_error *find_error(struct collnet *c)
 }
 
 /* c->err is this thread's error. Without memory, threads share an entry. */
-static void keep_error(struct collnet *c)
+static void record_error(struct collnet *c)
 {
 	struct cn_thread_error *e = find_error(c);
 
@@ -127,8 +127,9 @@ int cn_may_enter(const struct collnet *c)
 {
 	return __atomic_load_n(&c->combiner, __ATOMIC_RELAXED) != serial()
 		       ? COLLNET_OK
-		       : cn_complain("a function that combines must not call the library with the "
-				     "same context");
+		       : cn_argument_error(
+				 "a function that combines must not call the library with the "
+				 "same context");
 }
 
 void cn_lock(struct collnet *c)
@@ -143,7 +144,7 @@ void cn_lock(struct collnet *c)
 int cn_enter(struct collnet *c)
 {
 	if (c == NULL) {
-		return cn_complain("the context is NULL");
+		return cn_argument_error("the context is NULL");
 	}
 	if (cn_may_enter(c) != COLLNET_OK) {
 		return COLLNET_EINVAL;
@@ -159,7 +160,7 @@ int cn_enter(struct collnet *c)
 int cn_leave(struct collnet *c, int code)
 {
 	if (code < 0) {
-		keep_error(c);
+		record_error(c);
 	}
 	pthread_mutex_unlock(&c->lock);
 	return code;
@@ -182,7 +183,7 @@ void cn_yield(struct collnet *c)
 	pthread_mutex_lock(&c->lock);
 }
 
-void cn_let_in(struct collnet *c)
+void cn_yield_lock(struct collnet *c)
 {
 	if (wanted(c)) {
 		cn_yield(c);
@@ -243,7 +244,7 @@ void cn_sleep_on(struct collnet *c, uint32_t *futex, uint32_t value, cn_time dur
 	c->futex = NULL;
 }
 
-void cn_call_waiting(struct collnet *c)
+void cn_wake_waiting(struct collnet *c)
 {
 	if (c->waiting > 0) {
 		__atomic_store_n(&c->called, c->waiting, __ATOMIC_RELAXED);

@@ -30,7 +30,7 @@ static bool has_free(const struct collnet *c)
 	bool detached = false;
 
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
-		if (c->requests[i].state == CN_REQUEST_FREE && !c->requests[i].kept_back) {
+		if (c->requests[i].state == CN_REQUEST_FREE && !c->requests[i].in_transit) {
 			return true;
 		}
 		detached |= c->requests[i].state == CN_REQUEST_DETACHED;
@@ -128,7 +128,7 @@ static bool poll_for(struct collnet *c, const struct set *s, cn_time until)
 			in_time = over || cn_now() < until;
 		} while (!over && in_time);
 		c->polling = false;
-		cn_call_waiting(c);
+		cn_wake_waiting(c);
 	}
 	c->awaits_buffered -= buffered;
 	return over;
@@ -233,18 +233,18 @@ static cn_time or_look(cn_time until, cn_time now)
 	return until > now ? until : 0;
 }
 
-static bool is_held(struct collnet *c, cn_time now)
+static bool is_blocked(struct collnet *c, cn_time now)
 {
-	return c->backend->is_held != NULL && c->backend->is_held(c, now);
+	return c->backend->is_blocked != NULL && c->backend->is_blocked(c, now);
 }
 
 /* Until the backend must have ended the set. */
-static void wait_or_give_up(struct collnet *c, const struct set *s, cn_time now, cn_time end)
+static void wait_or_time_out(struct collnet *c, const struct set *s, cn_time now, cn_time end)
 {
 	while (!wait_for(c, s, or_look(end, now))) {
 		now = cn_now();
-		if (!is_held(c, now)) {
-			c->backend->give_up(c, "an operation did not end");
+		if (!is_blocked(c, now)) {
+			c->backend->timed_out(c, "an operation did not end");
 			return;
 		}
 		end = now + BACKSTOP;
@@ -259,7 +259,7 @@ static bool wait_within(struct collnet *c, const struct set *s, cn_time now, uin
 	if (timeout_ms != 0 && until < end) {
 		return wait_for(c, s, until);
 	}
-	wait_or_give_up(c, s, now, end);
+	wait_or_time_out(c, s, now, end);
 	return true;
 }
 
@@ -274,7 +274,7 @@ static void wait_for_ends(struct collnet *c, const struct set *s, const struct c
 			end = later(end, now, &c->requests[i]);
 		}
 	}
-	wait_or_give_up(c, s, now, end);
+	wait_or_time_out(c, s, now, end);
 }
 
 void cn_wait_for_buffered(struct collnet_team *t)
@@ -318,7 +318,7 @@ int cn_request_finish(struct collnet_request *r)
 int cn_request_enter(struct collnet_request *r)
 {
 	if (r == NULL) {
-		return cn_complain("the request is NULL");
+		return cn_argument_error("the request is NULL");
 	}
 	if (cn_may_enter(r->c) != COLLNET_OK) {
 		return COLLNET_EINVAL;
@@ -362,7 +362,7 @@ static int enter_set(size_t n, collnet_request_t *const *requests, struct collne
 {
 	*c = NULL;
 	if (requests == NULL && n > 0) {
-		return cn_complain("the array of requests is NULL");
+		return cn_argument_error("the array of requests is NULL");
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct collnet_request *r = requests[i];
@@ -516,7 +516,7 @@ static int enter_any(size_t n, collnet_request_t **requests, size_t *index, stru
 	int rc;
 
 	if (index == NULL) {
-		return cn_complain("the index is NULL");
+		return cn_argument_error("the index is NULL");
 	}
 	rc = enter_set(n, requests, c);
 	if (rc == COLLNET_OK && *c == NULL) {

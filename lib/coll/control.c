@@ -212,9 +212,9 @@ static bool in_use(const void *ctx, const struct cn_join *j)
 }
 
 /* At most three lines per peer, whatever it sends. */
-static bool may_complain(struct cn_engine_peer *m)
+static bool may_warn(struct cn_engine_peer *m)
 {
-	return m->complaints < 3 && ++m->complaints > 0;
+	return m->warnings < 3 && ++m->warnings > 0;
 }
 
 /* Reads a JOIN; false: it makes no sense. */
@@ -235,15 +235,15 @@ static bool read_join(struct cn_cursor *c, struct cn_join *in, char *job, size_t
 	return true;
 }
 
-struct cn_join *cn_control_keep_join(struct cn_engine *e, struct cn_engine_peer *m,
-				     struct cn_join *in, const char *job, uint32_t *more)
+struct cn_join *cn_control_record_join(struct cn_engine *e, struct cn_engine_peer *m,
+				       struct cn_join *in, const char *job, uint32_t *more)
 {
 	struct cn_join *j = cn_join_by_id(&m->joins, in->id);
 	uint32_t before = 0, now;
 
 	if (j != NULL &&
 	    (j->ranks != in->ranks || j->owner != in->owner || strcmp(j->job, job) != 0)) {
-		if (may_complain(m)) {
+		if (may_warn(m)) {
 			cn_log(COLLNET_LOG_WARNING,
 			       "node %s says that a team of it is another one now",
 			       cn_peer_name(m->peer));
@@ -255,14 +255,14 @@ struct cn_join *cn_control_keep_join(struct cn_engine *e, struct cn_engine_peer 
 	} else {
 		j = cn_join_new(&m->joins, in, job, in_use, e);
 		if (j == NULL) {
-			if (may_complain(m)) {
+			if (may_warn(m)) {
 				cn_log(COLLNET_LOG_WARNING, "node %s has too many teams",
 				       cn_peer_name(m->peer));
 			}
 			return NULL;
 		}
 	}
-	cn_join_take(j, in);
+	cn_join_move_ranges(j, in);
 	now = cn_join_ranks(j);
 	*more = now > before ? now - before : 0;
 	return j;
@@ -276,13 +276,13 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 	struct cn_team *t;
 
 	if (!read_join(c, &in, job, sizeof(job), &yours)) {
-		if (may_complain(m)) {
+		if (may_warn(m)) {
 			cn_log(COLLNET_LOG_WARNING, "node %s sent an invalid JOIN",
 			       cn_peer_name(m->peer));
 		}
 		return;
 	}
-	j = cn_control_keep_join(e, m, &in, job, &more);
+	j = cn_control_record_join(e, m, &in, job, &more);
 	if (j == NULL) {
 		cn_join_forget(&in);
 		return;
@@ -379,7 +379,7 @@ static bool read_fail(struct cn_cursor *c, int *code, unsigned *flags, char *tex
 
 /* A team failed at the peer before it was known here: a split, whose claims are under way. Without
  * memory, the peer's silence tells. */
-static void keep_failure(struct cn_engine_peer *m, uint32_t id, struct cn_cursor *c)
+static void record_failure(struct cn_engine_peer *m, uint32_t id, struct cn_cursor *c)
 {
 	struct cn_join_failure in = { .id = id }, *f;
 	unsigned flags;
@@ -458,7 +458,7 @@ static void on_leave(struct cn_team *t, uint32_t k, struct cn_join *j, struct cn
 	}
 	if (j != NULL) {
 		j->left = true;
-		cn_left_note(&j->first_left, rank, posted, dead);
+		cn_left_record(&j->first_left, rank, posted, dead);
 	}
 	if (k != UINT32_MAX) {
 		cn_team_rank_left(t, k, rank, posted, dead);
@@ -497,7 +497,7 @@ bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 	j = cn_join_by_id(&m->joins, id);
 	if (j == NULL) { /* of a team that it has not advertised yet, or has ended */
 		if (kind == CN_CONTROL_FAIL) {
-			keep_failure(m, id, &c);
+			record_failure(m, id, &c);
 		}
 		return true;
 	}

@@ -58,8 +58,8 @@ bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 void cn_control_deliver_team(struct cn_team *t, struct cn_peer *p, const uint8_t *data, size_t len);
 /* The record of a peer's JOIN, which takes its ranges; NULL: it is not kept. *more: ranks that it
  * has more than before. */
-struct cn_join *cn_control_keep_join(struct cn_engine *e, struct cn_engine_peer *m,
-				     struct cn_join *in, const char *job, uint32_t *more);
+struct cn_join *cn_control_record_join(struct cn_engine *e, struct cn_engine_peer *m,
+				       struct cn_join *in, const char *job, uint32_t *more);
 /* END came through the team's transport. */
 void cn_control_team_ended(struct cn_team *t, cn_time now, struct cn_peer *p);
 /* Notify the nodes that know the team. */

@@ -46,16 +46,16 @@ void cn_copies_leave(struct cn_copies *c, struct cn_op *op)
 }
 
 /* The next one, whose turn it is then not any more. */
-static struct cn_op *next_in_turn(struct cn_copies *c)
+static struct cn_op *next_round_robin(struct cn_copies *c)
 {
 	struct cn_op *op;
 
-	while ((c->used >> c->turn & 1) == 0) {
-		c->turn = (c->turn + 1) % CN_COPY_PAYERS;
+	while ((c->used >> c->next_payer & 1) == 0) {
+		c->next_payer = (c->next_payer + 1) % CN_COPY_PAYERS;
 	}
-	op = c->next[c->turn];
-	c->next[c->turn] = op->copies.next;
-	c->turn = (c->turn + 1) % CN_COPY_PAYERS;
+	op = c->next[c->next_payer];
+	c->next[c->next_payer] = op->copies.next;
+	c->next_payer = (c->next_payer + 1) % CN_COPY_PAYERS;
 	return op;
 }
 
@@ -64,6 +64,6 @@ void cn_copies_run(struct cn_copies *c, cn_time now)
 	uint64_t budget = CN_COPY_CHUNK;
 
 	while (c->used != 0 && budget > 0) {
-		cn_op_run_copies(next_in_turn(c), now, &budget);
+		cn_op_run_copies(next_round_robin(c), now, &budget);
 	}
 }

@@ -16,7 +16,7 @@ struct cn_op;
 struct cn_copies {
 	struct cn_op *next[CN_COPY_PAYERS]; /* a ring of each; NULL: empty */
 	uint64_t used;			    /* bit i: next[i] is not NULL */
-	uint32_t turn;			    /* the payer that is served next */
+	uint32_t next_payer;		    /* the payer that is served next */
 };
 
 /* Place of an operation in its ring. */

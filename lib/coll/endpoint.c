@@ -27,7 +27,7 @@ int cn_endpoints_new(struct cn_engine *e, struct cn_err *err)
 	s->max_flows = s->max_flows < CN_EP_FLOWS ? s->max_flows : CN_EP_FLOWS;
 	s->next_free = first_free_number;
 	s->deadline = s->retry_at = CN_NEVER;
-	s->born = e->config.node.epoch;
+	s->created = e->config.node.epoch;
 	cn_send_init_copied(s);
 	e->endpoints = s;
 	return COLLNET_OK;

@@ -168,7 +168,7 @@ struct cn_endpoint {
 	uint16_t number;
 	struct cn_flow *flows;
 	struct cn_flow *current; /* the flow of the next frame */
-	uint32_t turn;		 /* frames that it has sent in a row */
+	uint32_t quantum_used;	 /* frames that it has sent in a row */
 	struct cn_flow *last;	 /* the flow of the last send: most go where the last went */
 	struct cn_err lost;	 /* a message was refused that was complete; code 0: none was */
 	struct cn_ep_forgotten forgotten[CN_EP_FORGOTTEN]; /* the last ones, a ring */
@@ -189,7 +189,7 @@ struct cn_endpoints {
 	struct cn_ep_account *accounts; /* of payers with an endpoint */
 	uint32_t count, nflows;
 	uint32_t max_flows;
-	uint64_t born;	    /* flows so far: the first number of each is another one */
+	uint64_t created;   /* flows so far: the first number of each is another one */
 	uint32_t hand;	    /* bucket where the search for an idle flow goes on */
 	uint32_t payload;   /* bytes of a frame */
 	uint16_t next_free; /* where the search for a free number goes on */
@@ -267,7 +267,7 @@ void cn_flow_send_abort(struct cn_flow *f, cn_time now);
 /* ---- endpoint_local.c --------------------------------------------------------------------- */
 
 /* A short message from an endpoint of this node is received or kept. False: it must wait. */
-bool cn_local_take(struct cn_flow *f, cn_time now, const void *data, uint64_t bytes);
+bool cn_local_deliver(struct cn_flow *f, cn_time now, const void *data, uint64_t bytes);
 /* Then its request waits, in order with the other messages. */
 void cn_local_wait(struct cn_send *out, cn_time now);
 /* It is received now. */
@@ -285,7 +285,7 @@ void cn_recv_init(struct cn_endpoint *ep);
 void cn_recv_append(struct cn_endpoint *ep, struct cn_recv *r);
 /* Its message has ended: it waits again, where it was. */
 void cn_recv_return(struct cn_endpoint *ep, struct cn_recv *r);
-struct cn_recv *cn_recv_take(struct cn_endpoint *ep); /* the first that waits; NULL: none */
+struct cn_recv *cn_recv_dequeue(struct cn_endpoint *ep); /* the first that waits; NULL: none */
 /* Matches receives and messages that wait. */
 void cn_recv_match(struct cn_endpoint *ep, cn_time now);
 /* Bytes of a message to the receive's buffer, as far as it has room. */
@@ -322,12 +322,12 @@ void cn_ep_unexpected_remove(struct cn_ep_message *m);
 /* What a flow held is the first of the endpoint's queue. */
 void cn_ep_unexpected_return(struct cn_endpoint *ep, struct cn_ep_queue *held);
 /* Keeps the first frame of a message of `bytes`; NULL: no buffer. */
-struct cn_ep_buffered *cn_ep_unexpected_keep(struct cn_flow *f, uint32_t bytes, const void *data,
-					     uint32_t n);
+struct cn_ep_buffered *cn_ep_unexpected_enqueue(struct cn_flow *f, uint32_t bytes, const void *data,
+						uint32_t n);
 /* Keeps a further frame of f->buffered. False: no buffer. */
 bool cn_ep_unexpected_add(struct cn_flow *f, const void *data, uint32_t n);
 /* Gives the buffers back; with a receive, the bytes to it. */
-void cn_ep_unexpected_take(struct cn_ep_buffered *m, struct cn_recv *r);
+void cn_ep_unexpected_deliver(struct cn_ep_buffered *m, struct cn_recv *r);
 /* Discards all that waits; the endpoint is closed. */
 void cn_ep_unexpected_drop(struct cn_endpoint *ep);
 /* The request of a local message. */

@@ -26,9 +26,9 @@ static void stop(struct cn_flow *f)
 }
 
 /* What waited for its end comes, before all that came later. */
-static void go_on(struct cn_flow *f, cn_time now)
+static void resume(struct cn_flow *f, cn_time now)
 {
-	cn_ep_unexpected_return(f->ep, &f->held);
+	cn_ep_unexpected_return(f->ep, &f->deferred);
 	cn_recv_match(f->ep, now);
 }
 
@@ -48,10 +48,10 @@ static void finish(struct cn_flow *f, cn_time now)
 	stop(f);
 	cn_recv_complete(in, f, f->bytes);
 	cn_send_end(out, COLLNET_OK, "");
-	go_on(f, now);
+	resume(f, now);
 }
 
-bool cn_local_take(struct cn_flow *f, cn_time now, const void *data, uint64_t bytes)
+bool cn_local_deliver(struct cn_flow *f, cn_time now, const void *data, uint64_t bytes)
 {
 	struct cn_endpoint *to = f->ep;
 	struct cn_recv *r;
@@ -60,13 +60,13 @@ bool cn_local_take(struct cn_flow *f, cn_time now, const void *data, uint64_t by
 		return false;
 	}
 	if (f->from == NULL && to->recv_first != NULL) {
-		r = cn_recv_take(to);
+		r = cn_recv_dequeue(to);
 		cn_recv_copy(r, 0, data, (uint32_t)bytes);
 		cn_recv_complete(r, f, (uint32_t)bytes);
 		return true;
 	}
 	if (f->pooled >= CN_EP_CREDIT ||
-	    cn_ep_unexpected_keep(f, (uint32_t)bytes, data, (uint32_t)bytes) == NULL) {
+	    cn_ep_unexpected_enqueue(f, (uint32_t)bytes, data, (uint32_t)bytes) == NULL) {
 		return false;
 	}
 	arrived(to, now);
@@ -143,7 +143,7 @@ void cn_local_send_ends(struct cn_send *out, cn_time now)
 	stop(f);
 	in->flow = NULL;
 	cn_recv_return(f->ep, in);
-	go_on(f, now);
+	resume(f, now);
 }
 
 void cn_local_recv_ends(struct cn_recv *in, cn_time now)
@@ -153,6 +153,6 @@ void cn_local_recv_ends(struct cn_recv *in, cn_time now)
 
 	stop(f);
 	out->offset = 0;
-	cn_ep_unexpected_prepend(&f->held, &out->message);
-	go_on(f, now);
+	cn_ep_unexpected_prepend(&f->deferred, &out->message);
+	resume(f, now);
 }

@@ -47,7 +47,7 @@ static int send_local(struct cn_endpoint *ep, cn_time now, uint16_t to, const vo
 	if (f == NULL) {
 		return no_flow(ep, err);
 	}
-	if (cn_local_take(f, now, data, bytes)) {
+	if (cn_local_deliver(f, now, data, bytes)) {
 		done->fn(done, COLLNET_OK, "");
 	} else {
 		cn_local_wait(request(ep, f, data, bytes, deadline, done), now);

@@ -41,7 +41,7 @@ void cn_recv_return(struct cn_endpoint *ep, struct cn_recv *r)
 	}
 }
 
-struct cn_recv *cn_recv_take(struct cn_endpoint *ep)
+struct cn_recv *cn_recv_dequeue(struct cn_endpoint *ep)
 {
 	struct cn_recv *r = ep->recv_first;
 
@@ -56,7 +56,7 @@ static void recv_remove(struct cn_endpoint *ep, struct cn_recv *r)
 	struct cn_recv *before;
 
 	if (ep->recv_first == r) {
-		cn_recv_take(ep);
+		cn_recv_dequeue(ep);
 		return;
 	}
 	for (before = ep->recv_first; before->next != r; before = before->next) {
@@ -172,7 +172,7 @@ static void match_buffered(struct cn_ep_buffered *m, struct cn_recv *r, cn_time 
 	struct cn_flow *f = m->message.flow;
 	uint32_t bytes = m->message.bytes;
 
-	cn_ep_unexpected_take(m, r);
+	cn_ep_unexpected_deliver(m, r);
 	if (f->buffered == m) {
 		f->buffered = NULL;
 		f->into = r;
@@ -192,11 +192,11 @@ void cn_recv_match(struct cn_endpoint *ep, cn_time now)
 
 		cn_ep_unexpected_remove(a);
 		if (a->flow->from != NULL) {
-			cn_ep_unexpected_append(&a->flow->held, a);
+			cn_ep_unexpected_append(&a->flow->deferred, a);
 		} else if (a->local) {
-			cn_local_match(cn_ep_unexpected_send(a), cn_recv_take(ep));
+			cn_local_match(cn_ep_unexpected_send(a), cn_recv_dequeue(ep));
 		} else {
-			match_buffered((struct cn_ep_buffered *)a, cn_recv_take(ep), now);
+			match_buffered((struct cn_ep_buffered *)a, cn_recv_dequeue(ep), now);
 		}
 	}
 	cn_recv_resume(ep->all);
@@ -246,13 +246,13 @@ static bool first_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx,
 			f->in_number = head->number; /* grants say that it was seen */
 			return refuse(f, now, head->number);
 		}
-		f->buffered = cn_ep_unexpected_keep(f, head->bytes, data, n);
+		f->buffered = cn_ep_unexpected_enqueue(f, head->bytes, data, n);
 		if (f->buffered == NULL) {
 			return false;
 		}
 		f->tail = &f->buffered->more;
 	} else {
-		cn_recv_take(f->ep);
+		cn_recv_dequeue(f->ep);
 		r->flow = f;
 		cn_recv_copy(r, 0, data, n);
 	}
@@ -355,7 +355,7 @@ void cn_flow_discard(struct cn_flow *f, cn_time now)
 	update_expect(f, now);
 	if (m != NULL) {
 		cn_ep_unexpected_remove(&m->message);
-		cn_ep_unexpected_take(m, NULL);
+		cn_ep_unexpected_deliver(m, NULL);
 		cn_recv_resume(f->ep->all);
 	}
 	if (r != NULL) {

@@ -39,7 +39,7 @@ static void leave(struct cn_flow *f)
 	struct cn_endpoint *ep = f->ep;
 
 	if (ep->current == f) {
-		ep->turn = 0;
+		ep->quantum_used = 0;
 	}
 	cn_flow_ring_leave(&ep->current, f);
 	if (ep->current == NULL) {
@@ -145,7 +145,7 @@ void cn_send_init_copied(struct cn_endpoints *s)
 /* ---- frames --------------------------------------------------------------------------- */
 
 /* Numbers of long ago follow, so that comparisons with them stay right when numbers wrap. */
-static void keep_close(struct cn_flow *f)
+static void clamp_numbers(struct cn_flow *f)
 {
 	struct cn_ep_numbers *n = &f->numbers;
 
@@ -176,7 +176,7 @@ static bool first_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx)
 	f->known = true;
 	r->grantreq = !f->confirmed;
 	r->number = f->numbers.next++;
-	keep_close(f);
+	clamp_numbers(f);
 	cn_put32(&c, (uint32_t)r->bytes | (f->confirmed ? 0 : CN_EP_GRANTREQ));
 	cn_put32(&c, r->number);
 	cn_put64(&c, r->ep->owner);
@@ -275,10 +275,11 @@ static bool on_pull(struct cn_source *source, cn_time now, struct cn_tx *tx)
 	}
 	do {
 		if (cn_peer_room(f->peer) > 0) {
-			if (f != ep->current || ++ep->turn >= cn_engine_quantum(e, e->window)) {
-				ep->turn = 0;
+			if (f != ep->current ||
+			    ++ep->quantum_used >= cn_engine_quantum(e, e->window)) {
+				ep->quantum_used = 0;
 			}
-			ep->current = ep->turn > 0 ? f : f->active_next;
+			ep->current = ep->quantum_used > 0 ? f : f->active_next;
 			send_frame(f, tx);
 			return true;
 		}
@@ -427,7 +428,7 @@ void cn_flow_send_abort(struct cn_flow *f, cn_time now)
 /* ---- failure -------------------------------------------------------------------------- */
 
 /* Some of its frames went, and perhaps not all of them will arrive. */
-static void take_back(struct cn_send *r, cn_time now, bool notify)
+static void abort_send(struct cn_send *r, cn_time now, bool notify)
 {
 	struct cn_flow *f = r->flow;
 	uint64_t unacked = r->source.flight.unacked;
@@ -447,7 +448,7 @@ static void take_back(struct cn_send *r, cn_time now, bool notify)
 	cn_flow_send_abort(f, now);
 }
 
-static void note_failed(struct cn_ep_numbers *n, uint32_t number)
+static void record_failed(struct cn_ep_numbers *n, uint32_t number)
 {
 	if ((int32_t)(number - n->failed) > 0) {
 		n->failed_from = number == n->failed + 1 ? n->failed_from : number;
@@ -468,8 +469,8 @@ void cn_send_fail(struct cn_send *r, cn_time now, bool notify, int status, const
 		dequeue(r);
 	}
 	if (r->state >= CN_SEND_BEGUN) {
-		note_failed(&f->numbers, r->number);
-		take_back(r, now, notify);
+		record_failed(&f->numbers, r->number);
+		abort_send(r, now, notify);
 	}
 	cn_send_end(r, status, text);
 	cn_flow_activate(f);

@@ -37,19 +37,19 @@ void cn_ep_unexpected_remove(struct cn_ep_message *a)
 	a->flow->waiting--;
 }
 
-void cn_ep_unexpected_return(struct cn_endpoint *ep, struct cn_ep_queue *held)
+void cn_ep_unexpected_return(struct cn_endpoint *ep, struct cn_ep_queue *deferred)
 {
-	if (held->first == NULL) {
+	if (deferred->first == NULL) {
 		return;
 	}
-	for (struct cn_ep_message *a = held->first; a != NULL; a = a->next) {
+	for (struct cn_ep_message *a = deferred->first; a != NULL; a = a->next) {
 		a->queue = &ep->unexpected;
 	}
-	held->last->next = ep->unexpected.first;
+	deferred->last->next = ep->unexpected.first;
 	*(ep->unexpected.first != NULL ? &ep->unexpected.first->prev
-				       : &ep->unexpected.last) = held->last;
-	ep->unexpected.first = held->first;
-	held->first = held->last = NULL;
+				       : &ep->unexpected.last) = deferred->last;
+	ep->unexpected.first = deferred->first;
+	deferred->first = deferred->last = NULL;
 }
 
 struct cn_send *cn_ep_unexpected_send(struct cn_ep_message *a)
@@ -57,8 +57,8 @@ struct cn_send *cn_ep_unexpected_send(struct cn_ep_message *a)
 	return (struct cn_send *)(void *)((char *)a - offsetof(struct cn_send, message));
 }
 
-struct cn_ep_buffered *cn_ep_unexpected_keep(struct cn_flow *f, uint32_t bytes, const void *data,
-					     uint32_t n)
+struct cn_ep_buffered *cn_ep_unexpected_enqueue(struct cn_flow *f, uint32_t bytes, const void *data,
+						uint32_t n)
 {
 	struct cn_ep_buffered *m = cn_pool_get(&f->ep->all->pool);
 
@@ -96,7 +96,7 @@ bool cn_ep_unexpected_add(struct cn_flow *f, const void *data, uint32_t n)
 	return true;
 }
 
-void cn_ep_unexpected_take(struct cn_ep_buffered *m, struct cn_recv *r)
+void cn_ep_unexpected_deliver(struct cn_ep_buffered *m, struct cn_recv *r)
 {
 	struct cn_flow *f = m->message.flow;
 	struct cn_pool *pool = &f->ep->all->pool;
@@ -134,7 +134,7 @@ void cn_ep_unexpected_drop(struct cn_endpoint *ep)
 		if (a->local) {
 			cn_send_end(cn_ep_unexpected_send(a), err.code, err.text);
 		} else {
-			cn_ep_unexpected_take((struct cn_ep_buffered *)a, NULL);
+			cn_ep_unexpected_deliver((struct cn_ep_buffered *)a, NULL);
 		}
 	}
 	cn_recv_resume(ep->all);

@@ -131,7 +131,7 @@ static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
 	(void)now;
 	cn_peer_log(p, COLLNET_LOG_INFO, "node %s is there", cn_peer_name(p));
 	if (m != NULL) { /* else its first message is refused until there is memory */
-		m->complaints = 0;
+		m->warnings = 0;
 	}
 	for (uint32_t i = 0; i < e->places; i++) {
 		if (e->teams[i] != NULL) {
@@ -351,7 +351,7 @@ void cn_engine_input(struct cn_engine *e, cn_time now, const struct cn_rx_frame 
 	struct cn_transport *x = cn_transport_of_port(e, cn_wire_port(f->data, f->len));
 
 	cn_transport_activate(x);
-	if (x->team != NULL && x->team->division != NULL && cn_division_keep(x->team, f)) {
+	if (x->team != NULL && x->team->division != NULL && cn_division_defer(x->team, f)) {
 		return;
 	}
 	cn_node_input(x->node, now, f);
@@ -366,22 +366,22 @@ bool cn_engine_place(void *engine, const struct cn_rx_frame *first, struct cn_rx
 }
 
 /* The transports take turns of as many frames as fit a super-frame. */
-static bool output_in_turn(struct cn_engine *e, cn_time now, struct cn_frame *out)
+static bool output_round_robin(struct cn_engine *e, cn_time now, struct cn_frame *out)
 {
 	struct cn_transport *first, *x;
 
-	e->crowded_out = false;
-	first = x = e->turn != NULL ? e->turn : &e->own;
+	e->starved = false;
+	first = x = e->sender != NULL ? e->sender : &e->own;
 	do {
 		if ((x->sources.n > 0 || cn_node_has_output(x->node, now)) &&
 		    cn_node_output(x->node, now, out)) {
-			if (x != e->turn) {
-				e->turn = x;
-				e->sent_in_turn = 0;
+			if (x != e->sender) {
+				e->sender = x;
+				e->quantum_used = 0;
 			}
-			if (++e->sent_in_turn >= cn_engine_quantum(e, e->window)) {
-				e->turn = x->next_active != NULL ? x->next_active : &e->own;
-				e->sent_in_turn = 0;
+			if (++e->quantum_used >= cn_engine_quantum(e, e->window)) {
+				e->sender = x->next_active != NULL ? x->next_active : &e->own;
+				e->quantum_used = 0;
 			}
 			return true;
 		}
@@ -395,11 +395,11 @@ bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out)
 	if (e->closing) {
 		return cn_node_output(e->own.node, now, out); /* goodbyes */
 	}
-	if (output_in_turn(e, now, out) ||
-	    (e->crowded_out && cn_transport_request_acks(e) && output_in_turn(e, now, out))) {
+	if (output_round_robin(e, now, out) ||
+	    (e->starved && cn_transport_request_acks(e) && output_round_robin(e, now, out))) {
 		return true;
 	}
-	cn_transport_rest(e, now);
+	cn_transport_deactivate_idle(e, now);
 	return false;
 }
 
@@ -409,7 +409,7 @@ bool cn_engine_drain(struct cn_engine *e)
 
 	for (struct cn_transport *x = &e->own; x != NULL; x = x->next) {
 		drained = cn_node_drain(x->node) && drained;
-		if (!cn_node_is_quiet(x->node)) {
+		if (!cn_node_is_idle(x->node)) {
 			cn_transport_activate(x);
 		}
 	}

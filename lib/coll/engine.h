@@ -39,7 +39,7 @@ struct cn_engine_config {
 	uint32_t max_endpoints;	    /* at least 1 */
 	uint64_t max_schedules;	    /* bytes, of the operations of a payer; 0: not limited */
 	uint64_t task_min;	    /* plans that take longer, in actions, are left to the caller:
-				       cn_engine_next_task(); 0: none is */
+				     * cn_engine_next_task(); 0: none is */
 };
 
 void cn_engine_config_init(struct cn_engine_config *c);
@@ -174,7 +174,7 @@ uint32_t cn_engine_teams_paid(const struct cn_engine *e, uint64_t payer, uint64_
  * of one that is run may be of use to the next call. */
 void cn_member_drops_tasks(struct cn_member *m);
 /* Its call that waited for a task is not made again. */
-void cn_member_gives_up(struct cn_member *m);
+void cn_member_drops_call(struct cn_member *m);
 /* COLLNET_OK: the team is ready; or why it is not. */
 int cn_member_check(const struct cn_member *m, struct cn_err *err);
 /* Of a team that is not ready they may change. */
@@ -204,7 +204,7 @@ struct cn_combine {
 	uint64_t bytes;
 	uint32_t operands; /* on the right, at least 1 */
 	bool last; /* the operation is complete on this node but for this piece: who combines it
-		      before anything else happens to the buffers may return true at once */
+		    * before anything else happens to the buffers may return true at once */
 };
 
 /*

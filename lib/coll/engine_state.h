@@ -17,11 +17,11 @@ struct cn_endpoints;
 struct cn_engine_peer {
 	struct cn_peer *peer;
 	struct cn_join_list joins; /* teams that it has advertised */
-	uint32_t complaints;	   /* lines of the log about it */
+	uint32_t warnings;	   /* lines of the log about it */
 };
 
-#define CN_EARLY_FRAMES 1024u
-#define CN_JOB_LOGS	64u
+#define CN_DEFERRED_FRAMES 1024u
+#define CN_JOB_LOGS	   64u
 
 /* Bytes that copies within this node move before frames get their turn again, those of operations
  * and those of messages: some microseconds. */
@@ -35,8 +35,8 @@ struct cn_engine {
 	struct cn_heap waiting; /* transports that are not active, by what they wait for at most */
 	uint8_t generations[CN_TRANSPORTS_MAX]; /* so that an old frame finds nobody */
 	uint32_t last_port;			/* place of the last one that was given */
-	struct cn_transport *turn;		/* the one that sends; NULL: the first */
-	uint32_t sent_in_turn;			/* frames that it has sent in a row */
+	struct cn_transport *sender;		/* the one that sends; NULL: the first */
+	uint32_t quantum_used;			/* frames that it has sent in a row */
 	struct collnet_stats ended;		/* counters of transports that have ended */
 	uint32_t window; /* W_g: by Eq. 4, or as configured; COLLNET_WINDOW_OFF */
 	struct cn_adaptive_window adaptive; /* of exchanges whose network is not known */
@@ -59,13 +59,13 @@ struct cn_engine {
 	cn_time deadline; /* earliest of teams and operations; see cn_engine_touch() */
 	bool touched;	  /* it must be found anew */
 	bool closing;
-	bool no_carrier;  /* of the interface */
-	bool crowded_out; /* an operation would send, and none of its frames will open the window */
-	uint64_t payer;	  /* of the members that join: cn_engine_set_payer() */
+	bool no_carrier; /* of the interface */
+	bool starved;	 /* an operation would send, and none of its frames will open the window */
+	uint64_t payer;	 /* of the members that join: cn_engine_set_payer() */
 	struct cn_bucket job_log[CN_JOB_LOGS]; /* lines of the log, by payer: several share one */
 	struct cn_bucket job_log_notes;	       /* lines that tell of those that were suppressed */
 	uint32_t job_log_suppressed;
-	uint32_t early_frames; /* kept for teams that are divided, at most CN_EARLY_FRAMES */
+	uint32_t deferred_frames; /* kept for teams that are divided, at most CN_DEFERRED_FRAMES */
 };
 
 /*

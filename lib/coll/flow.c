@@ -185,7 +185,8 @@ struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t 
 	f->remote = remote;
 	memcpy(f->name, p != NULL ? cn_peer_name(p) : s->engine->config.node.name, sizeof(f->name));
 	f->credit = f->avail = CN_EP_CREDIT;
-	f->numbers.first = f->numbers.next = f->numbers.failed_from = (uint32_t)cn_mix64(++s->born);
+	f->numbers.first = f->numbers.next = f->numbers.failed_from = (uint32_t)
+		cn_mix64(++s->created);
 	f->numbers.failed = f->abort = f->numbers.next - 1; /* none */
 	f->next = ep->flows;
 	if (f->next != NULL) {

@@ -78,17 +78,17 @@ struct cn_flow {
 	struct cn_peer *peer;	       /* NULL: this node */
 	uint16_t local, remote;	       /* numbers of the endpoints */
 	bool gone;	 /* the peer is down, or the other endpoint closed: only complete
-			    messages are left of it */
+			  * messages are left of it */
 	bool known;	 /* a first frame went or came: the other end may have it, too */
 	bool closed_due; /* CLOSED of the endpoint that had its number before is to be sent,
-			    before all that is sent for this one */
+			  * before all that is sent for this one */
 	bool retry;	 /* in the list of flows with a control message to send */
 	bool awaiting;	 /* cn_peer_expect() for the message that is being received is in force */
 
 	/* sending */
 	struct cn_send *first, *last;
 	struct cn_flow *active_next, *active_prev; /* ring of flows that could send, or of this node
-						      whose messages are copied; NULL: not in it */
+						    * whose messages are copied; NULL: not in it */
 	uint32_t credit;
 	struct cn_ep_numbers numbers;
 	uint32_t abort; /* number of the last one cut off; to be sent, if abort_due */
@@ -110,7 +110,7 @@ struct cn_flow {
 	struct cn_ep_buffered *buffered; /* keeps it, or (both NULL) it is discarded */
 	struct cn_ep_fragment **tail;	 /* where the next fragment of `buffered` goes */
 	struct cn_send *from;		 /* of this node: its request is copied; NULL: none */
-	struct cn_ep_queue held;	 /* messages that came to a receive meanwhile */
+	struct cn_ep_queue deferred;	 /* messages that came to a receive meanwhile */
 
 	/* of the other node; once that is gone, its peer may have another one */
 	char name[COLLNET_NAME_MAX + 1];

@@ -73,7 +73,7 @@ struct cn_join_list {
 /* Whether a rank that left after so many operations is the first: later ones change nothing. */
 bool cn_left_is_first(const struct cn_left *l, uint32_t posted);
 /* LEAVE of a rank of the node, after `posted` operations. */
-void cn_left_note(struct cn_left *l, uint32_t rank, uint32_t posted, bool dead);
+void cn_left_record(struct cn_left *l, uint32_t rank, uint32_t posted, bool dead);
 
 /* The record for an owner's job with which a team can be made; NULL: none. */
 struct cn_join *cn_join_find(const struct cn_join_list *l, uint64_t owner, const char *job);
@@ -101,7 +101,7 @@ const struct cn_join_failure *cn_join_failure(const struct cn_join_list *l, uint
 bool cn_join_read(struct cn_cursor *c, struct cn_join *j);
 void cn_join_forget(struct cn_join *j); /* frees its ranges */
 /* `from` gives its ranges to j, which is the same or had others. */
-void cn_join_take(struct cn_join *j, struct cn_join *from);
+void cn_join_move_ranges(struct cn_join *j, struct cn_join *from);
 uint32_t cn_join_ranks(const struct cn_join *j);
 
 #endif

@@ -208,15 +208,15 @@ void cn_op_try_finish(struct cn_op *op)
 
 /* Whether polls of the transport have something to do for it: sends and waits, perhaps, or its end.
  * Copies have their turns, and ranks combine, also while the transport rests. */
-static bool goes_on_in_polls(const struct cn_op *op)
+static bool progresses_in_polls(const struct cn_op *op)
 {
-	return op->ntargets > 0 || op->synchronised || op->remaining == op->held;
+	return op->ntargets > 0 || op->synchronised || op->remaining == op->deferred_reduces;
 }
 
-void cn_op_go_on(struct cn_op *op)
+void cn_op_progress(struct cn_op *op)
 {
 	cn_op_reduce(op);
-	if (goes_on_in_polls(op)) {
+	if (progresses_in_polls(op)) {
 		cn_team_touch(op->team);
 	}
 	cn_op_try_finish(op);
@@ -328,5 +328,5 @@ void cn_op_run_copies(struct cn_op *op, cn_time now, uint64_t *budget)
 	if (op->copy_first == CN_NONE) {
 		cn_copies_leave(&op->team->engine->copies, op);
 	}
-	cn_op_go_on(op); /* sends may wait for them */
+	cn_op_progress(op); /* sends may wait for them */
 }

@@ -36,7 +36,7 @@
 struct cn_progress {
 	uint64_t done;
 	uint32_t next;	  /* SEND: to the same node; RECV: from the same node; COPY: in the queue;
-			     REDUCE: of the same rank */
+			   * REDUCE: of the same rank */
 	uint32_t copies;  /* first copy that depends on this action */
 	uint32_t sibling; /* COPY: next one that depends on the same action */
 	/* SEND, RECV that begin a run (op_frames.c): its bytes, and the message after it */
@@ -47,7 +47,7 @@ struct cn_progress {
 };
 
 /* How far a stream has come in its current run. */
-struct cn_cut {
+struct cn_fragmenter {
 	uint64_t run,
 		left;	/* bytes: all, and those of the frames to come; 0: another run is next */
 	uint32_t after; /* the message after it */
@@ -56,7 +56,7 @@ struct cn_cut {
 /* The two streams between this node and another one. */
 struct cn_streams {
 	uint32_t send, recv; /* current action; CN_NONE: all done */
-	struct cn_cut out, in;
+	struct cn_fragmenter out, in;
 	bool expected;	  /* cn_peer_expect() is in force */
 	uint32_t sent;	  /* frames */
 	cn_time begun;	  /* sent > 0: when the first one was */
@@ -99,7 +99,7 @@ struct cn_op {
 	struct cn_team *team;
 	enum op_state state;
 	uint32_t seq; /* number of the operation in its team, from 0, in messages from 1; not of a
-			 frame */
+		       * frame */
 	struct cn_coll_args args; /* of the first call; buffers are in posts[] */
 	const struct cn_algorithm *algorithm;
 	uint32_t window;
@@ -117,7 +117,7 @@ struct cn_op {
 	uint32_t nposts;
 
 	struct cn_op *next_idle; /* OP_FREE: in the team's list */
-	bool kept;		 /* of a persistent operation, which releases it */
+	bool persistent;	 /* of a persistent operation, which releases it */
 	uint64_t id;		 /* likewise; 0: of none */
 	/* [local ranks] whose blocks the schedule of a vector operation was planned for: ids of
 	 * persistent operations; 0: of another call */
@@ -134,13 +134,13 @@ struct cn_op {
 	uint32_t *targets;	    /* nodes with something left to send, in order of appearance */
 	uint32_t ntargets;
 	uint32_t next;			/* the next target, or (IN_TURN) the next action */
-	uint32_t turn;			/* frames that the next target was sent in a row */
+	uint32_t quantum_used;		/* frames that the next target was sent in a row */
 	uint32_t copy_first, copy_last; /* copies that can run */
 	struct cn_copies_place copies;	/* while there are any, and in OP_STARTING */
 	struct cn_starting starting;
 	uint64_t framed, frame_bytes;	/* the last answer of cn_op_frame_bytes() */
 	uint32_t remaining;		/* actions not complete */
-	uint32_t held;			/* REDUCE actions that the last sends precede */
+	uint32_t deferred_reduces;	/* REDUCE actions that the last sends precede */
 	uint64_t frames_out, frames_in; /* to and from other nodes */
 	uint64_t bytes_in;
 	uint8_t *mixed; /* frames of several messages */
@@ -162,7 +162,7 @@ void cn_op_free_storage(struct cn_op *op);  /* NULL is ignored */
  * An operation for this plan: one that has it already, else a new one, or, where there are enough
  * idle ones, the one that was used longest ago. NULL: no memory.
  */
-struct cn_op *cn_op_take_idle(struct cn_team *t, const struct cn_plan *p);
+struct cn_op *cn_op_get_idle(struct cn_team *t, const struct cn_plan *p);
 /* It is over, and kept with its plan. */
 void cn_op_put_idle(struct cn_op *op);
 /* Frees the idle operations of a team but `keep`, those that were used last. */
@@ -188,7 +188,8 @@ void cn_op_called_late(struct cn_team *t);
 
 /* As cn_coll_post() of a call that is not a vector operation's, without making it.
  * COLLNET_INPROGRESS: it would say so. */
-int cn_coll_ask(struct cn_member *m, cn_time now, const struct cn_coll_args *a, struct cn_err *err);
+int cn_coll_check(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
+		  struct cn_err *err);
 /* A rank of node k left after `posted` operations: those it will never take part in fail. */
 void cn_op_check_left(struct cn_team *t, uint32_t k);
 
@@ -203,7 +204,7 @@ int cn_op_plan(struct cn_op *op, const struct cn_plan *p, struct cn_err *err);
 int cn_op_plan_vector(struct cn_op *op, struct cn_err *err);
 /* Asks for a task where cn_op_plan() would take long. COLLNET_OK: it does not, or an idle operation
  * has the plan. */
-int cn_op_ask_for_plan(struct cn_team *t, const struct cn_plan *p, struct cn_err *err);
+int cn_op_request_plan(struct cn_team *t, const struct cn_plan *p, struct cn_err *err);
 /* An operation for a persistent one; of a task that has planned it for that. NULL: no memory. */
 struct cn_op *cn_op_new_planned(struct cn_team *t, const struct cn_plan *p);
 /* Actions that a schedule may have; 0: as many as any team needs. */
@@ -246,7 +247,7 @@ uint32_t cn_op_copied_max(const struct cn_op *op);
 /* Finishes if nothing is left to do and the buffers are free. */
 void cn_op_try_finish(struct cn_op *op);
 /* What waited for local data goes on, and the operation may be done. */
-void cn_op_go_on(struct cn_op *op);
+void cn_op_progress(struct cn_op *op);
 /* The operation waits for node k, which is probed when it is silent. */
 void cn_op_expect(struct cn_op *op, cn_time now, uint32_t k);
 /* It does not any more. */
@@ -283,12 +284,12 @@ uint32_t cn_op_ports_window(const struct cn_op *op);
 
 /* Finds the runs of rewound streams, and counts their frames: one run at a time, whose messages, or
  * more, are returned; 0: there was none left. */
-void cn_op_cut_begin(struct cn_op *op);
-uint32_t cn_op_cut_more(struct cn_op *op);
+void cn_op_fragment_begin(struct cn_op *op);
+uint32_t cn_op_fragment_more(struct cn_op *op);
 /* Room for frames of several messages. False: no memory. */
-bool cn_op_cut_end(struct cn_op *op);
+bool cn_op_fragment_end(struct cn_op *op);
 /* Bytes of the next frame of a stream whose current message is i. */
-uint64_t cn_op_next_frame(struct cn_op *op, struct cn_cut *c, uint32_t i);
+uint64_t cn_op_next_frame(struct cn_op *op, struct cn_fragmenter *c, uint32_t i);
 /* The next n bytes of the stream to a node, whose current message is i; NULL if n is 0. */
 const uint8_t *cn_op_frame_data(struct cn_op *op, uint32_t i, uint64_t n);
 
@@ -310,9 +311,9 @@ bool cn_op_place(struct cn_team *t, const struct cn_peer *p, const struct cn_rx 
 void cn_op_tombstone(struct cn_team *t, const struct cn_peer *p);
 /* The team is ready. By frames that came before, their nodes have shown what they have started, and
  * will not say it again. */
-void cn_op_note_started(struct cn_team *t);
+void cn_op_record_started(struct cn_team *t);
 /* Frames that waited for this operation, in the order in which they came. */
-void cn_op_take_unexpected(struct cn_op *op);
+void cn_op_deliver_unexpected(struct cn_op *op);
 
 /* ---- op_unexpected.c --------------------------------------------------------------------- */
 

@@ -121,7 +121,7 @@ void cn_op_expire(struct cn_op *op, cn_time now)
 
 	if (op->state == OP_RUNNING && op->ending) {
 		op->ending = false;
-		cn_op_go_on(op);
+		cn_op_progress(op);
 	}
 	if (op->opens_at <= now) {
 		op->opens_at = CN_NEVER; /* its next frame is asked for now */

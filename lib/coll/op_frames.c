@@ -64,7 +64,7 @@ static uint64_t mixed_bytes(struct cn_op *op, uint32_t i)
 }
 
 /* Finds the run that message i begins, and counts its frames. Returns its messages. */
-static uint32_t cut(struct cn_op *op, uint32_t i)
+static uint32_t fragment_run(struct cn_op *op, uint32_t i)
 {
 	struct cn_starting *s = &op->starting;
 	const uint32_t after = find_run(op, i, s->is_short);
@@ -85,12 +85,12 @@ static uint32_t cut(struct cn_op *op, uint32_t i)
 	return messages;
 }
 
-void cn_op_cut_begin(struct cn_op *op)
+void cn_op_fragment_begin(struct cn_op *op)
 {
 	op->frames_out = op->frames_in = op->mixed_used = 0;
 }
 
-uint32_t cn_op_cut_more(struct cn_op *op)
+uint32_t cn_op_fragment_more(struct cn_op *op)
 {
 	struct cn_starting *s = &op->starting;
 
@@ -103,7 +103,7 @@ uint32_t cn_op_cut_more(struct cn_op *op)
 			s->is_short = s->message != CN_NONE && is_short(op, s->message);
 		}
 		if (s->message != CN_NONE) {
-			return cut(op, s->message);
+			return fragment_run(op, s->message);
 		}
 		s->in_stream = false;
 		s->node += s->received;
@@ -112,7 +112,7 @@ uint32_t cn_op_cut_more(struct cn_op *op)
 	return 0;
 }
 
-bool cn_op_cut_end(struct cn_op *op)
+bool cn_op_fragment_end(struct cn_op *op)
 {
 	const uint64_t before = cn_op_bytes(op), bytes = op->starting.mixed;
 	uint8_t *mixed;
@@ -129,7 +129,7 @@ bool cn_op_cut_end(struct cn_op *op)
 	return true;
 }
 
-uint64_t cn_op_next_frame(struct cn_op *op, struct cn_cut *c, uint32_t i)
+uint64_t cn_op_next_frame(struct cn_op *op, struct cn_fragmenter *c, uint32_t i)
 {
 	uint64_t most;
 

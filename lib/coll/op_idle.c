@@ -33,7 +33,7 @@ struct cn_op *cn_op_new(struct cn_team *t)
 	return op;
 }
 
-struct cn_op *cn_op_take_idle(struct cn_team *t, const struct cn_plan *p)
+struct cn_op *cn_op_get_idle(struct cn_team *t, const struct cn_plan *p)
 {
 	struct cn_op **at = &t->idle, **last = NULL, *op;
 
@@ -61,7 +61,7 @@ void cn_op_put_idle(struct cn_op *op)
 		t->ops[op->seq % CN_OPS] = NULL;
 		cn_bit_clear(&t->busy, op->seq % CN_OPS);
 	}
-	if (op->kept) {
+	if (op->persistent) {
 		return;
 	}
 	op->next_idle = t->idle;

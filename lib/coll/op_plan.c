@@ -342,7 +342,7 @@ static bool is_idle(const struct cn_team *t, const struct cn_plan *p)
 	return op != NULL;
 }
 
-int cn_op_ask_for_plan(struct cn_team *t, const struct cn_plan *p, struct cn_err *err)
+int cn_op_request_plan(struct cn_team *t, const struct cn_plan *p, struct cn_err *err)
 {
 	if (cn_op_is_vector(p->op) || !takes_long(t, p->op) || is_idle(t, p)) {
 		return COLLNET_OK;
@@ -354,5 +354,5 @@ struct cn_op *cn_op_new_planned(struct cn_team *t, const struct cn_plan *p)
 {
 	const bool planned = !cn_op_is_vector(p->op) && takes_long(t, p->op) && is_idle(t, p);
 
-	return planned ? cn_op_take_idle(t, p) : cn_op_new(t);
+	return planned ? cn_op_get_idle(t, p) : cn_op_new(t);
 }

@@ -45,7 +45,7 @@ static bool is_next_frame(struct cn_op *op, struct cn_streams *s, uint32_t len, 
 }
 
 /* Bytes of the current message from node k. False: it is a digest, of other sizes. */
-static bool take_part(struct cn_op *op, uint32_t k, const uint8_t *data, uint32_t len)
+static bool receive_part(struct cn_op *op, uint32_t k, const uint8_t *data, uint32_t len)
 {
 	struct cn_streams *s = &op->streams[k];
 	const uint32_t i = s->recv;
@@ -75,8 +75,8 @@ static bool take_part(struct cn_op *op, uint32_t k, const uint8_t *data, uint32_
 	return true;
 }
 
-static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, const uint8_t *data,
-		 uint32_t len)
+static void receive(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags,
+		    const uint8_t *data, uint32_t len)
 {
 	struct cn_team *t = op->team;
 	struct cn_streams *s = &op->streams[k];
@@ -110,7 +110,7 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 	do {
 		left = op->sched.actions[s->recv].len - op->progress[s->recv].done;
 		part = left < len ? (uint32_t)left : len;
-		if (!take_part(op, k, data, part)) {
+		if (!receive_part(op, k, data, part)) {
 			mismatch(t, op, k, other_sizes);
 			return;
 		}
@@ -138,7 +138,7 @@ static uint32_t sender_of(const struct cn_team *t, const struct cn_unexpected *f
 	return f->peer < t->npeers ? t->node_by_peer[f->peer] : UINT16_MAX;
 }
 
-void cn_op_take_unexpected(struct cn_op *op)
+void cn_op_deliver_unexpected(struct cn_op *op)
 {
 	struct cn_team *t = op->team;
 	struct cn_unexpected_queue mine = { NULL, NULL };
@@ -152,7 +152,7 @@ void cn_op_take_unexpected(struct cn_op *op)
 	while (t->state == CN_TEAM_READY && (f = cn_unexpected_queue_pop(&mine)) != NULL) {
 		k = sender_of(t, f);
 		if (k != UINT16_MAX && op->state == OP_RUNNING && op->seq == seq) {
-			take(op, k, f->stream, f->flags, f->data, f->len);
+			receive(op, k, f->stream, f->flags, f->data, f->len);
 		}
 		cn_node_buffer_put(t->transport->node, f);
 	}
@@ -183,7 +183,7 @@ static uint32_t ahead(const struct cn_team *t, uint32_t stream)
 	return (cn_stream_number(stream) - finished(t)) & CN_NUMBER_MASK;
 }
 
-static bool keep_unexpected(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
+static bool enqueue_unexpected(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
 {
 	struct cn_unexpected *f = cn_node_buffer_get(t->transport->node);
 
@@ -200,18 +200,18 @@ static bool keep_unexpected(struct cn_team *t, struct cn_peer *p, const struct c
 }
 
 /* By a frame of this operation, node k has shown that it has started it. */
-static void note_started(struct cn_team *t, uint32_t k, uint32_t stream)
+static void record_started(struct cn_team *t, uint32_t k, uint32_t stream)
 {
 	cn_unexpected_limit_started(&t->nodes[k].unexpected, finished(t) + ahead(t, stream) + 1);
 }
 
-void cn_op_note_started(struct cn_team *t)
+void cn_op_record_started(struct cn_team *t)
 {
 	for (const struct cn_unexpected *f = t->unexpected.first; f != NULL; f = f->next) {
 		const uint32_t k = sender_of(t, f);
 
 		if (k != UINT16_MAX) {
-			note_started(t, k, f->stream);
+			record_started(t, k, f->stream);
 		}
 	}
 }
@@ -225,7 +225,7 @@ bool cn_op_deliver(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
 		return true;
 	}
 	if (t->state == CN_TEAM_FORMING) {
-		return keep_unexpected(t, p, rx);
+		return enqueue_unexpected(t, p, rx);
 	}
 	k = cn_team_node_of(t, p);
 	if (k == UINT32_MAX || t->nodes[k].peer != p || t->nodes[k].failed) {
@@ -240,10 +240,10 @@ bool cn_op_deliver(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
 		return true;
 	}
 	if (op == NULL) {
-		note_started(t, k, rx->stream);
-		return keep_unexpected(t, p, rx);
+		record_started(t, k, rx->stream);
+		return enqueue_unexpected(t, p, rx);
 	}
-	take(op, k, rx->stream, rx->flags, rx->payload, rx->len);
+	receive(op, k, rx->stream, rx->flags, rx->payload, rx->len);
 	return true;
 }
 

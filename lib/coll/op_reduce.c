@@ -139,8 +139,8 @@ static bool reduce_rank(struct cn_op *op, uint32_t k)
 		if (n == 0) {
 			return combined;
 		}
-		op->held = up_to == a->len && goes_last(op, post->reduce, n) ? n : 0;
-		if (op->held > 0) {
+		op->deferred_reduces = up_to == a->len && goes_last(op, post->reduce, n) ? n : 0;
+		if (op->deferred_reduces > 0) {
 			return combined;
 		}
 		c = (struct cn_combine){
@@ -186,5 +186,5 @@ void cn_coll_combined(struct cn_reducer *r)
 	}
 	post = &op->posts[r->local];
 	advance_piece(op, post);
-	cn_op_go_on(op);
+	cn_op_progress(op);
 }

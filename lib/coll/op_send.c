@@ -64,7 +64,8 @@ static bool clocks_pair(const struct cn_op *op, const struct cn_peer *p)
 }
 
 /* Whether a synchronisation will soon wait for the acknowledgement of this frame of action a. */
-static bool last_before_release(struct cn_op *op, const struct cn_action *a, const struct cn_cut *c)
+static bool last_before_release(struct cn_op *op, const struct cn_action *a,
+				const struct cn_fragmenter *c)
 {
 	const uint64_t limit = release_limit(op), asks = half_window(op) / 2,
 		       unacked = op->source.flight.unacked;
@@ -242,7 +243,7 @@ static bool requests_ack(struct cn_op *op, uint32_t i, bool clock, bool room)
 	const struct cn_action *a = &op->sched.actions[i];
 	const struct cn_flight *f = &op->source.flight;
 	struct cn_peer *peer = op->team->nodes[a->peer].peer;
-	const struct cn_cut *c = &op->streams[a->peer].out;
+	const struct cn_fragmenter *c = &op->streams[a->peer].out;
 
 	if (acked_later(op, peer)) {
 		return false;
@@ -277,7 +278,7 @@ static bool requests_ack(struct cn_op *op, uint32_t i, bool clock, bool room)
  * receiver would acknowledge all of it at once, and either node would wait while the other one has
  * work. A node that also receives has work meanwhile, and so has one that many send to.
  */
-static bool ends_super_frame(struct cn_op *op, const struct cn_cut *c)
+static bool ends_super_frame(struct cn_op *op, const struct cn_fragmenter *c)
 {
 	const struct cn_flight *f = &op->source.flight;
 	const uint64_t most = cn_op_frame_bytes(op, c->run);
@@ -368,10 +369,11 @@ static bool pull_interleaved(struct cn_op *op, struct cn_tx *out)
 	}
 	if (op->streams[k].send == CN_NONE) {
 		drop_target(op, op->next);
-		op->turn = 0;
-	} else if (++op->turn >= cn_engine_quantum(op->team->engine, cn_op_ports_window(op))) {
+		op->quantum_used = 0;
+	} else if (++op->quantum_used >=
+		   cn_engine_quantum(op->team->engine, cn_op_ports_window(op))) {
 		op->next++;
-		op->turn = 0;
+		op->quantum_used = 0;
 	}
 	return true;
 }
@@ -429,7 +431,7 @@ static bool pull_in_order(struct cn_op *op, struct cn_tx *out)
 
 /* Whether frames of other operations, of any team, close the window of this one, so that none of
  * its own will open it; or its own, sent when the window was larger, of which none asked. */
-static bool is_crowded_out(const struct cn_op *op, const struct cn_window *w)
+static bool is_starved(const struct cn_op *op, const struct cn_window *w)
 {
 	const struct cn_flight *f = &op->source.flight;
 
@@ -459,18 +461,18 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 		}
 	} else {
 		op->source.window_closed = op->ntargets > 0;
-		w->kept_back |= op->ntargets > 0;
+		w->blocked |= op->ntargets > 0;
 		if (op->source.adaptive != NULL) {
 			cn_adaptive_window_closed(op->source.adaptive);
 		}
-		op->team->engine->crowded_out |= is_crowded_out(op, w);
+		op->team->engine->starved |= is_starved(op, w);
 	}
 	if (sent || op->ntargets == 0) {
 		op->opens_at = CN_NEVER;
 	} else if (op->opens_at != CN_NEVER) {
 		cn_team_touch(op->team);
 	}
-	if (!sent && op->remaining == op->held && !op->ending_tried) {
+	if (!sent && op->remaining == op->deferred_reduces && !op->ending_tried) {
 		/* Not here: frames pulled before this call may still be in the poller, pointing
 		 * into buffers that the caller may change once it is notified. */
 		op->ending = op->ending_tried = true;

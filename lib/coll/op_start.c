@@ -20,10 +20,10 @@
 /* Streams are found from the last action to the first. */
 static void begin_streams(struct cn_op *op)
 {
-	op->ntargets = op->next = op->turn = 0;
+	op->ntargets = op->next = op->quantum_used = 0;
 	op->copy_first = CN_NONE;
 	op->remaining = op->sched.n;
-	op->held = 0;
+	op->deferred_reduces = 0;
 	op->bytes_in = 0;
 	op->synchronised = op->reduces = false;
 	for (uint32_t k = 0; k < op->nposts; k++) {
@@ -96,7 +96,7 @@ static bool rewind_more(struct cn_op *op, uint64_t *budget)
 		spend(budget, ACTION_BYTES);
 	}
 	while (s->listed == op->sched.n && *budget > 0) {
-		const uint32_t messages = cn_op_cut_more(op);
+		const uint32_t messages = cn_op_fragment_more(op);
 
 		if (messages == 0) {
 			return true;
@@ -135,7 +135,7 @@ static void run(struct cn_op *op, cn_time now)
 	if (op->copy_first == CN_NONE) {
 		cn_copies_leave(&t->engine->copies, op);
 	}
-	if (!cn_op_cut_end(op)) {
+	if (!cn_op_fragment_end(op)) {
 		cn_team_fail(t, true, COLLNET_ENOMEM, "operation %u (%s) on node %s: no memory",
 			     op->seq + 1, cn_op_name(op->args.op), t->engine->config.node.name);
 		return;
@@ -152,7 +152,7 @@ static void run(struct cn_op *op, cn_time now)
 	}
 	cn_op_unexpected_start(op);
 	cn_op_reduce(op);
-	cn_op_take_unexpected(op);
+	cn_op_deliver_unexpected(op);
 	cn_op_try_finish(op);
 }
 
@@ -171,7 +171,7 @@ void cn_op_start(struct cn_op *op, cn_time now)
 	op->state = OP_STARTING;
 	op->starting = (struct cn_starting){ .streamed = op->sched.n };
 	begin_streams(op);
-	cn_op_cut_begin(op);
+	cn_op_fragment_begin(op);
 	if (rewind_more(op, &budget)) {
 		run(op, now);
 	} else {

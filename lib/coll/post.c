@@ -71,11 +71,11 @@ static int begin(struct cn_team *t, uint32_t seq, const struct call *c, struct c
 
 	cn_op_free_idle(t, CN_OPS_IDLE);
 	if (op == NULL) {
-		r = cn_op_ask_for_plan(t, &c->plan, err);
+		r = cn_op_request_plan(t, &c->plan, err);
 		if (r != COLLNET_OK) {
 			return r;
 		}
-		op = cn_op_take_idle(t, &c->plan);
+		op = cn_op_get_idle(t, &c->plan);
 	}
 	if (op == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for an operation");
@@ -102,8 +102,8 @@ static int begin(struct cn_team *t, uint32_t seq, const struct call *c, struct c
  * before, too, and they have called something else meanwhile. */
 static int try_plan(struct cn_team *t, const struct call *c, struct cn_err *err)
 {
-	int r = cn_op_ask_for_plan(t, &c->plan, err);
-	struct cn_op *op = r == COLLNET_OK ? cn_op_take_idle(t, &c->plan) : NULL;
+	int r = cn_op_request_plan(t, &c->plan, err);
+	struct cn_op *op = r == COLLNET_OK ? cn_op_get_idle(t, &c->plan) : NULL;
 
 	if (op != NULL) {
 		r = cn_op_plan(op, &c->plan, err);
@@ -260,7 +260,7 @@ static int end_call(struct cn_member *m, cn_time now, const struct cn_coll_args 
 	return r;
 }
 
-void cn_member_gives_up(struct cn_member *m)
+void cn_member_drops_call(struct cn_member *m)
 {
 	m->waits = false;
 }
@@ -281,13 +281,14 @@ int cn_coll_late(struct cn_member *m, const struct cn_coll_args *a, struct cn_er
 	return cn_fail(err, t->status, "%s", t->text);
 }
 
-int cn_coll_ask(struct cn_member *m, cn_time now, const struct cn_coll_args *a, struct cn_err *err)
+int cn_coll_check(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
+		  struct cn_err *err)
 {
 	struct call c;
 	int r = check(m, a, &c, err);
 
 	if (r == COLLNET_OK && m->team->ops[m->posted % CN_OPS] == NULL) {
-		r = cn_op_ask_for_plan(m->team, &c.plan, err);
+		r = cn_op_request_plan(m->team, &c.plan, err);
 	}
 	return end_call(m, now, a, r, err);
 }
@@ -316,7 +317,7 @@ int cn_coll_prepare(struct cn_member *m, const struct cn_coll_args *a, struct cn
 	p->member = m;
 	r = check(m, a, &p->call, err);
 	if (r == COLLNET_OK) {
-		r = cn_op_ask_for_plan(m->team, &p->call.plan, err);
+		r = cn_op_request_plan(m->team, &p->call.plan, err);
 	}
 	if (r == COLLNET_OK) {
 		p->op = cn_op_new_planned(m->team, &p->call.plan);
@@ -328,7 +329,7 @@ int cn_coll_prepare(struct cn_member *m, const struct cn_coll_args *a, struct cn
 		free(p);
 		return r;
 	}
-	p->op->kept = true;
+	p->op->persistent = true;
 	p->op->id = ++m->team->engine->prepared;
 	*out = p;
 	return COLLNET_OK;
@@ -374,7 +375,7 @@ void cn_prepared_release(struct cn_prepared *p)
 		return;
 	}
 	forget_own(p->op);
-	p->op->kept = false;
+	p->op->persistent = false;
 	if (p->op->state == OP_FREE) {
 		cn_op_free_storage(p->op);
 	}

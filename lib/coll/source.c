@@ -30,7 +30,7 @@ void cn_source_stop(struct cn_source_ring *r, struct cn_source *s, struct cn_win
 	} else {
 		if (r->current == s) {
 			r->current = s->next;
-			r->turn = 0;
+			r->quantum_used = 0;
 		}
 		s->next->prev = s->prev;
 		s->prev->next = s->next;
@@ -46,10 +46,10 @@ bool cn_source_pull(struct cn_source_ring *r, cn_time now, uint32_t quantum, str
 		bool sent = s->pull(s, now, out);
 
 		if (r->current != s) {
-			r->turn = 0;
-		} else if (!sent || ++r->turn >= quantum) {
+			r->quantum_used = 0;
+		} else if (!sent || ++r->quantum_used >= quantum) {
 			r->current = s->next;
-			r->turn = 0;
+			r->quantum_used = 0;
 		}
 		if (sent) {
 			return true;

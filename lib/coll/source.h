@@ -25,7 +25,7 @@ struct cn_source {
 struct cn_source_ring {
 	struct cn_source *current; /* the next one to be asked; NULL: none is active */
 	uint32_t n;
-	uint32_t turn; /* frames that the current one has sent in a row */
+	uint32_t quantum_used; /* frames that the current one has sent in a row */
 };
 
 void cn_source_start(struct cn_source_ring *r, struct cn_source *s);

@@ -11,7 +11,7 @@
 #include "util/byteorder.h"
 #include "util/ascending.h"
 
-#define EARLY_MAX 64u /* frames kept; others are retransmitted, as lost ones are */
+#define DEFERRED_MAX 64u /* frames kept; others are retransmitted, as lost ones are */
 
 /* What a rank says of itself. 16 bytes on the wire: color 4, key 4, id 4, port 2, 0 2. */
 struct claim {
@@ -30,8 +30,8 @@ struct cn_split {
 	uint8_t all[]; /* [ranks of the parent][CLAIM] */
 };
 
-struct early_frame {
-	struct early_frame *next;
+struct deferred_frame {
+	struct deferred_frame *next;
 	enum cn_encapsulation encapsulation;
 	uint32_t len;	  /* behind the Ethernet header */
 	uint8_t header[]; /* Ethernet, then the frame */
@@ -41,7 +41,7 @@ struct cn_division {
 	int32_t color;
 	struct cn_split *result; /* all claims; NULL: not there yet */
 	uint64_t *members;	 /* [ranks of the parent / 64] for the wire-up */
-	struct early_frame *first, **last;
+	struct deferred_frame *first, **last;
 	uint32_t nearly;
 };
 
@@ -70,12 +70,12 @@ void cn_division_free(struct cn_engine *e, struct cn_division *d)
 		return;
 	}
 	while (d->first != NULL) {
-		struct early_frame *f = d->first;
+		struct deferred_frame *f = d->first;
 
 		d->first = f->next;
 		free(f);
 	}
-	e->early_frames -= d->nearly;
+	e->deferred_frames -= d->nearly;
 	free(d->result);
 	free(d->members);
 	free(d);
@@ -188,7 +188,7 @@ int cn_team_split(struct cn_member *parent, cn_time now, const struct cn_split_c
 	int r;
 
 	*out = NULL;
-	if (cn_coll_ask(parent, now, &a, err) == COLLNET_INPROGRESS) {
+	if (cn_coll_check(parent, now, &a, err) == COLLNET_INPROGRESS) {
 		return COLLNET_INPROGRESS;
 	}
 	s = calloc(1, sizeof(*s) + (size_t)parent->team->ranks * CLAIM);
@@ -404,7 +404,7 @@ static int learn_node(struct cn_team *t, const struct cn_team *parent, uint32_t 
 			     : cn_fail(err, COLLNET_EPEER, "node %s stopped answering node %s",
 				       node->name, t->engine->config.node.name);
 	}
-	j = make_ranges(&in, ranks, n) ? cn_control_keep_join(t->engine, m, &in, t->job, &more)
+	j = make_ranges(&in, ranks, n) ? cn_control_record_join(t->engine, m, &in, t->job, &more)
 				       : NULL;
 	free(ranks);
 	if (j == NULL) {
@@ -460,7 +460,7 @@ void cn_division_expire(struct cn_team *t, cn_time now)
 		cn_wireup_announce_begin(t, now);
 		cn_wireup_check(t, now);
 	}
-	for (const struct early_frame *f = d->first; f != NULL; f = f->next) {
+	for (const struct deferred_frame *f = d->first; f != NULL; f = f->next) {
 		const struct cn_rx_frame frame = { f->header, f->header + CN_ETH_HEADER, f->len,
 						   f->encapsulation, NULL };
 
@@ -510,14 +510,14 @@ static bool of_parent(const struct cn_team *t, const uint8_t *mac)
 	return false;
 }
 
-bool cn_division_keep(struct cn_team *t, const struct cn_rx_frame *f)
+bool cn_division_defer(struct cn_team *t, const struct cn_rx_frame *f)
 {
 	struct cn_division *d = t->division;
-	struct early_frame *e;
+	struct deferred_frame *e;
 	struct cn_wire w;
 	uint32_t header;
 
-	if (d->nearly >= EARLY_MAX || t->engine->early_frames >= CN_EARLY_FRAMES ||
+	if (d->nearly >= DEFERRED_MAX || t->engine->deferred_frames >= CN_DEFERRED_FRAMES ||
 	    cn_wire_get(f->data, f->len, &w) != CN_WIRE_OK ||
 	    w.length > cn_node_payload(t->transport->node) ||
 	    (w.type != CN_TYPE_COLL && w.type != CN_TYPE_CONTROL) || !of_parent(t, f->ether + 6)) {
@@ -537,7 +537,7 @@ bool cn_division_keep(struct cn_team *t, const struct cn_rx_frame *f)
 	*d->last = e;
 	d->last = &e->next;
 	d->nearly++;
-	t->engine->early_frames++;
+	t->engine->deferred_frames++;
 	return true;
 }
 

@@ -9,7 +9,7 @@
  * records that JOINs would have made, connects, and the team is ready.
  *
  * A node that is late has no session yet when the first frames of the new team come. They are kept
- * (cn_division_keep()) and processed when it has one; only then are they checked, and so believed.
+ * (cn_division_defer()) and processed when it has one; only then are they checked, and so believed.
  *
  * A claim travels through other nodes of the parent, in the sessions of the parent. One that is
  * false leads to no session: its nonces follow from those of the two nodes (proto/connect.h).
@@ -31,7 +31,7 @@ void cn_division_parent_ends(struct cn_team *parent, cn_time now);
 /* A peer sent JOIN for the team, as nodes of the parent did before there were claims: it fails. */
 void cn_division_joined(struct cn_team *t, const struct cn_peer *p);
 /* A frame for a division: true, and it is kept until there is a session. */
-bool cn_division_keep(struct cn_team *t, const struct cn_rx_frame *f);
+bool cn_division_defer(struct cn_team *t, const struct cn_rx_frame *f);
 /* NULL is ignored. */
 void cn_division_free(struct cn_engine *e, struct cn_division *d);
 /*

@@ -54,18 +54,18 @@ static bool is_there(const struct cn_tasks *all, const struct cn_team *t, enum c
 
 /* One more than the last one that waits of this payer, or than the last one that was run; 0: there
  * are too many. */
-static uint64_t next_turn(const struct cn_tasks *all, uint64_t payer)
+static uint64_t next_ticket(const struct cn_tasks *all, uint64_t payer)
 {
-	uint64_t turn = all->turn;
+	uint64_t ticket = all->ticket;
 	uint32_t n = 0;
 
 	for (const struct cn_task *x = all->first; x != NULL; x = x->next) {
 		if (x->payer == payer) {
-			turn = x->turn > turn ? x->turn : turn;
+			ticket = x->ticket > ticket ? x->ticket : ticket;
 			n++;
 		}
 	}
-	return n < WAITING_MAX ? turn + 1 : 0;
+	return n < WAITING_MAX ? ticket + 1 : 0;
 }
 
 int cn_tasks_add(struct cn_team *t, enum cn_task_kind kind, const struct cn_plan *p,
@@ -73,7 +73,7 @@ int cn_tasks_add(struct cn_team *t, enum cn_task_kind kind, const struct cn_plan
 {
 	struct cn_tasks *all = &t->engine->tasks;
 	struct cn_task *x, **at = &all->first;
-	uint64_t turn;
+	uint64_t ticket;
 
 	if (is_same(all->failed, t, kind, p, op)) {
 		free(blocks);
@@ -83,8 +83,8 @@ int cn_tasks_add(struct cn_team *t, enum cn_task_kind kind, const struct cn_plan
 		free(blocks);
 		return COLLNET_INPROGRESS;
 	}
-	turn = next_turn(all, cn_team_payer(t));
-	if (turn == 0) {
+	ticket = next_ticket(all, cn_team_payer(t));
+	if (ticket == 0) {
 		free(blocks);
 		return cn_fail(err, COLLNET_ELIMIT,
 			       "%u plans of this user's operations are to be made already",
@@ -101,7 +101,7 @@ int cn_tasks_add(struct cn_team *t, enum cn_task_kind kind, const struct cn_plan
 	x->plan = *p;
 	x->plan.blocks = blocks;
 	x->payer = cn_team_payer(t);
-	x->turn = turn;
+	x->ticket = ticket;
 	x->layout = t->layout;
 	x->me = t->me;
 	x->sched.most = cn_op_actions_max(t);
@@ -122,17 +122,17 @@ static void drop_failed(struct cn_tasks *all)
 }
 
 /* Takes the one whose turn it is out of the list. */
-static struct cn_task *next_in_turn(struct cn_tasks *all)
+static struct cn_task *dequeue(struct cn_tasks *all)
 {
 	struct cn_task **least = &all->first, *x;
 
 	for (struct cn_task **at = &all->first; *at != NULL; at = &(*at)->next) {
-		least = (*at)->turn < (*least)->turn ? at : least;
+		least = (*at)->ticket < (*least)->ticket ? at : least;
 	}
 	x = *least;
 	if (x != NULL) {
 		*least = x->next;
-		all->turn = x->turn;
+		all->ticket = x->ticket;
 	}
 	return x;
 }
@@ -150,7 +150,7 @@ struct cn_task *cn_engine_next_task(struct cn_engine *e)
 		all->running = &all->freeing;
 	} else {
 		drop_failed(all);
-		all->running = next_in_turn(all);
+		all->running = dequeue(all);
 	}
 	return all->running;
 }

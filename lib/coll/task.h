@@ -36,10 +36,10 @@ struct cn_task {
 	enum cn_task_kind kind;
 	struct cn_task *next;
 	struct cn_team *team;
-	struct cn_op *op;     /* a vector operation that is planned; NULL: another one */
-	atomic_bool unwanted; /* its team or operation has ended: it fails soon */
-	struct cn_plan plan;  /* its blocks are the task's */
-	uint64_t payer, turn; /* the lowest turn is next */
+	struct cn_op *op;	/* a vector operation that is planned; NULL: another one */
+	atomic_bool unwanted;	/* its team or operation has ended: it fails soon */
+	struct cn_plan plan;	/* its blocks are the task's */
+	uint64_t payer, ticket; /* the lowest turn is next */
 	struct cn_layout layout;
 	uint32_t me;
 	/* results */
@@ -59,8 +59,8 @@ struct cn_tasks {
 	struct cn_task *failed;	 /* the last one, if it did */
 	struct cn_task freeing;
 	struct cn_discarded *discarded;
-	uint64_t turn; /* of the last one that was run */
-	bool dropped;  /* some that calls may wait for */
+	uint64_t ticket; /* of the last one that was run */
+	bool dropped;	 /* some that calls may wait for */
 };
 
 /* COLLNET_INPROGRESS: it is one of the tasks; the error of the one that failed. `op` is NULL, or a

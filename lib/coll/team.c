@@ -464,7 +464,7 @@ const char *cn_member_node_name(const struct cn_member *m, uint32_t rank)
 
 void cn_team_rank_left(struct cn_team *t, uint32_t k, uint32_t rank, uint32_t posted, bool dead)
 {
-	cn_left_note(&t->nodes[k].left, rank, posted, dead);
+	cn_left_record(&t->nodes[k].left, rank, posted, dead);
 	if (dead && rank < t->ranks) {
 		if (t->dead == NULL) {
 			t->dead = calloc(CN_BIT_WORDS(t->ranks), sizeof(*t->dead));

@@ -64,7 +64,7 @@ static struct ready_node *ready_nodes(struct cn_team *t, struct cn_join **joins,
 }
 
 /* A node's name outlives what the transport knows of it. */
-static bool keep_names(struct cn_team *t, uint32_t n)
+static bool copy_names(struct cn_team *t, uint32_t n)
 {
 	const struct cn_topo *topo = t->topo;
 
@@ -317,7 +317,7 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 		}
 	}
 	free(all);
-	if (!keep_names(t, nodes)) {
+	if (!copy_names(t, nodes)) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", t->ranks);
 	}
 	r = place_in_topology(t, nodes, s + 2 * (size_t)t->ranks + nodes + 1, peers, err);
@@ -325,7 +325,7 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 		return r;
 	}
 	cn_team_formed(t, CN_TEAM_READY);
-	cn_op_note_started(t);
+	cn_op_record_started(t);
 	t->wireup.wake_at = CN_NEVER;
 	cn_wireup_remove(t, false);
 	cn_team_touch(t);

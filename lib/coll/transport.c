@@ -12,7 +12,7 @@
 /* A closing transport is looked at in this interval, then in twice as long ones. */
 static const cn_time check_first = 2 * CN_MS, check_most = 100 * CN_MS;
 /* A transport that waits takes part in polls for so long: what it waits for comes soon, mostly. */
-static const cn_time rest_after = 500 * CN_US;
+static const cn_time idle_after = 500 * CN_US;
 /* How long it waits for others, in times of what they may be silent. */
 #define LINGER 4u
 #define PLACE  (CN_TRANSPORTS_MAX - 1) /* bits of a port */
@@ -118,7 +118,7 @@ bool cn_transport_request_acks(struct cn_engine *e)
 }
 
 /* A closing transport may be finished. */
-static void look_soon(struct cn_transport *x, cn_time now)
+static void check_soon(struct cn_transport *x, cn_time now)
 {
 	if (x->close_at != CN_NEVER) {
 		x->check_every = check_first;
@@ -135,7 +135,7 @@ static bool on_control(struct cn_transport *x, cn_time now, struct cn_peer *p,
 		}
 	} else if (rx->payload[0] == CN_CONTROL_END) {
 		x->ended[cn_peer_index(p)] = true;
-		look_soon(x, now);
+		check_soon(x, now);
 		if (x->team != NULL) {
 			cn_control_team_ended(x->team, now, p);
 		}
@@ -250,7 +250,7 @@ void cn_transport_activate(struct cn_transport *x)
 {
 	struct cn_transport *own = &x->engine->own;
 
-	x->stirred = true;
+	x->activated = true;
 	if (x->active) {
 		return;
 	}
@@ -275,8 +275,8 @@ static void deactivate(struct cn_transport *x)
 	if (x->next_active != NULL) {
 		x->next_active->prev_active = x->prev_active;
 	}
-	if (x->engine->turn == x) {
-		x->engine->turn = NULL;
+	if (x->engine->sender == x) {
+		x->engine->sender = NULL;
 	}
 }
 
@@ -300,7 +300,7 @@ static bool is_of_one_node(const struct cn_transport *x)
 	return x->team != NULL && x->team->layout.nnodes == 1;
 }
 
-void cn_transport_rest(struct cn_engine *e, cn_time now)
+void cn_transport_deactivate_idle(struct cn_engine *e, cn_time now)
 {
 	struct cn_transport *next;
 
@@ -309,13 +309,13 @@ void cn_transport_rest(struct cn_engine *e, cn_time now)
 		cn_time at;
 
 		next = x->next_active;
-		if (x->stirred) {
-			x->stirred = false;
-			x->rest_at = now + rest_after;
+		if (x->activated) {
+			x->activated = false;
+			x->idle_at = now + idle_after;
 		}
-		soon = x->rest_at > now && !is_of_one_node(x);
+		soon = x->idle_at > now && !is_of_one_node(x);
 		if ((soon && x->sources.n > 0) || x->pending.n > 0 || waits_for_window(x) ||
-		    !cn_node_is_quiet(x->node)) {
+		    !cn_node_is_idle(x->node)) {
 			continue;
 		}
 		x->team_at = x->team != NULL ? cn_team_deadline(x->team) : CN_NEVER;
@@ -348,7 +348,7 @@ void cn_transport_wake(struct cn_engine *e, cn_time now)
 		if (x->active) {
 			continue;
 		}
-		if (cn_node_is_quiet(x->node) && at > now) {
+		if (cn_node_is_idle(x->node) && at > now) {
 			cn_heap_set(&e->waiting, &x->timer, at);
 		} else {
 			cn_transport_activate(x);
@@ -435,7 +435,7 @@ void cn_transport_close(struct cn_transport *x, cn_time now)
 	}
 	x->team = NULL;
 	x->close_at = now + LINGER * x->engine->config.node.dead_after;
-	look_soon(x, now);
+	check_soon(x, now);
 }
 
 static bool finished(struct cn_transport *x)
@@ -461,7 +461,7 @@ static void end(struct cn_engine *e, struct cn_transport *x)
 	}
 	e->ports[x->port & PLACE] = NULL;
 	cn_node_stats(x->node, &e->ended);
-	cn_node_keep_counters(e->own.node, x->node);
+	cn_node_add_counters(e->own.node, x->node);
 	cn_transport_fini(x);
 	free(x);
 }

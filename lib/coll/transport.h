@@ -36,8 +36,8 @@ struct cn_transport {
 	 * engine's heap `waiting`, with the time when they have, if any. */
 	struct cn_transport *next_active, *prev_active;
 	bool active;
-	bool stirred;	 /* something came since it was last asked */
-	cn_time rest_at; /* it waits from then on, if nothing comes */
+	bool activated;	 /* something came since it was last asked */
+	cn_time idle_at; /* it waits from then on, if nothing comes */
 	struct cn_timer timer;
 	cn_time team_at;  /* while it is not active: its team's deadline */
 	uint16_t port;	  /* place in the engine's table (12 bits), and generation << 12 */
@@ -63,7 +63,7 @@ void cn_transport_activate(struct cn_transport *x);
 /* After all had nothing to send: those are not active any more that nothing came for lately, or
  * whose team is on this node alone, and which only a frame, a timer, a call, or copies that are
  * made can give something to do. */
-void cn_transport_rest(struct cn_engine *e, cn_time now);
+void cn_transport_deactivate_idle(struct cn_engine *e, cn_time now);
 /* When a transport that is not active has something to do. */
 cn_time cn_transport_wake_at(const struct cn_engine *e);
 /* What is due of those: timers of the protocol expire, all else makes them active. */

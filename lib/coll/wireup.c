@@ -32,7 +32,7 @@ struct cn_join *cn_wireup_committed_of(const struct cn_team *t, const struct cn_
 	return j != NULL && j->commit_received == t->id && j->commit_sent == t->id ? j : NULL;
 }
 
-void cn_wireup_note_commit(struct cn_team *t, const struct cn_peer *p, const struct cn_join *j)
+void cn_wireup_record_commit(struct cn_team *t, const struct cn_peer *p, const struct cn_join *j)
 {
 	struct cn_advertised *a = cn_wireup_advertise(t, cn_peer_index(p));
 
@@ -470,7 +470,7 @@ void cn_wireup_committed(struct cn_team *t, cn_time now, struct cn_peer *p, stru
 	if (a != NULL) {
 		a->confirmed = true;
 	}
-	cn_wireup_note_commit(t, p, j);
+	cn_wireup_record_commit(t, p, j);
 	/* Before it is complete, the check that finds it so counts who has committed. */
 	if (t->state == CN_TEAM_FORMING && t->wireup.complete && first &&
 	    ++t->wireup.ncommitted >= t->wireup.njoined) {

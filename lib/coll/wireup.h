@@ -138,7 +138,7 @@ struct cn_advertised *cn_wireup_advertise(struct cn_team *t, uint32_t peer);
  * also if ranks of it have left since; NULL: none. */
 struct cn_join *cn_wireup_committed_of(const struct cn_team *t, const struct cn_peer *p);
 /* A commitment was sent or received: cn_wireup_committed_of() is this one, if both were. */
-void cn_wireup_note_commit(struct cn_team *t, const struct cn_peer *p, const struct cn_join *j);
+void cn_wireup_record_commit(struct cn_team *t, const struct cn_peer *p, const struct cn_join *j);
 /* That, or else one with which a team can be made; NULL: none. */
 struct cn_join *cn_wireup_join_of(const struct cn_team *t, struct cn_peer *p);
 /* The team wants cn_wireup_expire() not later than `at`. */

@@ -115,7 +115,7 @@ static bool send_commit(struct cn_team *t, cn_time now, struct cn_peer *p, struc
 		return false;
 	}
 	cn_join_commit(&cn_engine_peer_of(p)->joins, j, j->commit_received, t->id);
-	cn_wireup_note_commit(t, p, j);
+	cn_wireup_record_commit(t, p, j);
 	return true;
 }
 
@@ -131,7 +131,7 @@ bool cn_wireup_adopt(struct cn_team *t, cn_time now, struct cn_peer *p, struct c
 		return false;
 	}
 	cn_join_commit(&cn_engine_peer_of(p)->joins, j, t->id, t->id);
-	cn_wireup_note_commit(t, p, j);
+	cn_wireup_record_commit(t, p, j);
 	return true;
 }
 

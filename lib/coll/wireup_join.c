@@ -16,7 +16,7 @@ bool cn_left_is_first(const struct cn_left *l, uint32_t posted)
 	return !l->any || (int32_t)(posted - l->after) < 0;
 }
 
-void cn_left_note(struct cn_left *l, uint32_t rank, uint32_t posted, bool dead)
+void cn_left_record(struct cn_left *l, uint32_t rank, uint32_t posted, bool dead)
 {
 	if (cn_left_is_first(l, posted)) {
 		*l = (struct cn_left){ posted, rank, true, dead };
@@ -125,7 +125,7 @@ void cn_join_forget(struct cn_join *j)
 }
 
 /* `from` gives its ranges to j, which is the same or had others. */
-void cn_join_take(struct cn_join *j, struct cn_join *from)
+void cn_join_move_ranges(struct cn_join *j, struct cn_join *from)
 {
 	cn_join_forget(j);
 	j->nranges = from->nranges;

@@ -68,7 +68,7 @@ static bool status_ok(int32_t status)
 	return status <= COLLNET_OK && status >= COLLNET_EUNSUPPORTED;
 }
 
-static bool place_ok(const struct cn_msg_place *p)
+static bool buffer_ref_ok(const struct cn_msg_buffer_ref *p)
 {
 	if (p->zero != 0) {
 		return false;
@@ -191,10 +191,12 @@ static const char *check_coll(const union cn_msg *m)
 		     : c->element != 0 || c->function != 0 || c->ordered != 0)) {
 		return "element";
 	}
-	if (cn_op_is_vector((enum cn_op_kind)c->op) && !place_ok(&c->blocks)) {
+	if (cn_op_is_vector((enum cn_op_kind)c->op) && !buffer_ref_ok(&c->blocks)) {
 		return "place of blocks";
 	}
-	return place_ok(&c->send) && place_ok(&c->recv) && place_ok(&c->scratch) ? NULL : "place";
+	return buffer_ref_ok(&c->send) && buffer_ref_ok(&c->recv) && buffer_ref_ok(&c->scratch)
+		       ? NULL
+		       : "place";
 }
 
 static const char *check_combined(const union cn_msg *m)
@@ -273,7 +275,7 @@ static const char *check_send(const union cn_msg *m)
 	if (s->bytes > COLLNET_MESSAGE_MAX) {
 		return "message size";
 	}
-	return place_ok(&s->data) ? NULL : "place";
+	return buffer_ref_ok(&s->data) ? NULL : "place";
 }
 
 static const char *check_recv(const union cn_msg *m)
@@ -292,7 +294,7 @@ static const char *check_recv(const union cn_msg *m)
 	if (r->capacity > COLLNET_MESSAGE_MAX) {
 		return "message size";
 	}
-	return place_ok(&r->data) ? NULL : "place";
+	return buffer_ref_ok(&r->data) ? NULL : "place";
 }
 
 static const char *check_stats(const union cn_msg *m)

@@ -155,7 +155,7 @@ struct cn_msg_head {
 };
 
 /* A buffer reference: a place in shared memory. */
-struct cn_msg_place {
+struct cn_msg_buffer_ref {
 	uint32_t region;
 	uint32_t zero;
 	uint64_t offset; /* bytes from the region's beginning */
@@ -251,7 +251,7 @@ struct cn_msg_coll {
 			      */
 	uint16_t buffered;   /* 0, 1: its caller does not wait for DONE, which is not urgent */
 	uint64_t bytes;	     /* of one block */
-	struct cn_msg_place send, recv, blocks, scratch;
+	struct cn_msg_buffer_ref send, recv, blocks, scratch;
 	uint64_t called; /* when: timeout_ms counts from then; 0: from when the daemon takes it */
 };
 
@@ -298,7 +298,7 @@ struct cn_msg_send {
 	uint32_t endpoint;
 	uint32_t to; /* endpoint there, 1 .. 65535 */
 	char node[CN_MSG_NAME];
-	struct cn_msg_place data;
+	struct cn_msg_buffer_ref data;
 	uint64_t bytes; /* 0 .. COLLNET_MESSAGE_MAX */
 	uint32_t timeout_ms;
 	uint32_t zero;
@@ -309,7 +309,7 @@ struct cn_msg_recv {
 	struct cn_msg_head head;
 	uint32_t endpoint;
 	uint32_t timeout_ms;
-	struct cn_msg_place data;
+	struct cn_msg_buffer_ref data;
 	uint64_t capacity; /* 0 .. COLLNET_MESSAGE_MAX */
 	uint64_t called;   /* as in cn_msg_coll */
 };

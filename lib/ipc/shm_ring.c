@@ -56,21 +56,21 @@ bool cn_shm_ring_shares_processor(const struct cn_shm_ring *r, int processor)
 	       __atomic_load_n(&r->shared->processor, __ATOMIC_RELAXED) == (uint32_t)processor + 1;
 }
 
-uint32_t cn_shm_ring_held(const struct cn_shm_ring *r)
+uint32_t cn_shm_ring_blocked_on(const struct cn_shm_ring *r)
 {
 	/* What the caller has read before, as the clock, and put in was read and put in before. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return __atomic_load_n(&r->shared->held, __ATOMIC_ACQUIRE); /* before `head` */
+	return __atomic_load_n(&r->shared->blocked_on, __ATOMIC_ACQUIRE); /* before `head` */
 }
 
-bool cn_shm_ring_has_taken(const struct cn_shm_ring *r, uint32_t at)
+bool cn_shm_ring_has_consumed(const struct cn_shm_ring *r, uint32_t at)
 {
 	return (int32_t)(__atomic_load_n(&r->shared->head, __ATOMIC_ACQUIRE) - at) >= 0;
 }
 
-bool cn_shm_ring_has_taken_beside(const struct cn_shm_ring *r, uint32_t n)
+bool cn_shm_ring_has_consumed_oob(const struct cn_shm_ring *r, uint32_t n)
 {
-	return (int32_t)(__atomic_load_n(&r->shared->beside, __ATOMIC_ACQUIRE) - n) >= 0;
+	return (int32_t)(__atomic_load_n(&r->shared->consumed_oob, __ATOMIC_ACQUIRE) - n) >= 0;
 }
 
 uint32_t cn_shm_ring_used(const struct cn_shm_ring *r)
@@ -95,16 +95,16 @@ void cn_shm_ring_pop(struct cn_shm_ring *r)
 	__atomic_store_n(&r->shared->head, ++r->at, __ATOMIC_RELEASE);
 }
 
-void cn_shm_ring_hold(struct cn_shm_ring *r, uint32_t by)
+void cn_shm_ring_set_blocked_on(struct cn_shm_ring *r, uint32_t by)
 {
-	__atomic_store_n(&r->shared->held, by, __ATOMIC_RELEASE); /* after `head` */
+	__atomic_store_n(&r->shared->blocked_on, by, __ATOMIC_RELEASE); /* after `head` */
 	/* It is visible before this looks for a message. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-void cn_shm_ring_set_beside(struct cn_shm_ring *r, uint32_t n)
+void cn_shm_ring_set_consumed_oob(struct cn_shm_ring *r, uint32_t n)
 {
-	__atomic_store_n(&r->shared->beside, n, __ATOMIC_RELEASE);
+	__atomic_store_n(&r->shared->consumed_oob, n, __ATOMIC_RELEASE);
 }
 
 void cn_shm_ring_fence(void)

@@ -4,9 +4,9 @@
  *
  * Shared are the slots and two counters, each in a cache line that only one side writes: `tail`,
  * the messages ever put in, is the producer's; `head`, those ever taken out, is the consumer's, and
- * so are `beside`, `held`, `processor` and `asleep`, except that a producer clears `asleep`. The
- * counters wrap around at 2^32. A side works with a copy of its own counter, so that nothing it has
- * written is read back.
+ * so are `consumed_oob`, `blocked_on`, `processor` and `asleep`, except that a producer clears
+ * `asleep`. The counters wrap around at 2^32. A side works with a copy of its own counter, so that
+ * nothing it has written is read back.
  *
  * The other side is not trusted. A counter that it cannot have makes the ring broken, which the
  * caller ends; a slot's index is masked. A slot that the consumer looks at can change at any time
@@ -35,10 +35,10 @@
 struct cn_shm_ring_shared {
 	_Alignas(CN_SHM_RING_LINE) uint32_t tail;
 	_Alignas(CN_SHM_RING_LINE) uint32_t head;
-	uint32_t asleep;    /* enum cn_shm_ring_sleep */
-	uint32_t processor; /* of the consumer, when it said so last, + 1; 0: not known */
-	uint32_t held;	    /* what holds the consumer up, as it likes; 0: nothing */
-	uint32_t beside;    /* messages ever taken that came by another way */
+	uint32_t asleep;       /* enum cn_shm_ring_sleep */
+	uint32_t processor;    /* of the consumer, when it said so last, + 1; 0: not known */
+	uint32_t blocked_on;   /* what holds the consumer up, as it likes; 0: nothing */
+	uint32_t consumed_oob; /* messages ever taken that came by another way */
 	_Alignas(CN_SHM_RING_LINE) uint8_t slots[];
 };
 
@@ -84,12 +84,12 @@ bool cn_shm_ring_wants_all(const struct cn_shm_ring *r);
 /* Producer: whether the consumer runs on this processor (-1: not known), by what it said last. */
 bool cn_shm_ring_shares_processor(const struct cn_shm_ring *r, int processor);
 /* Producer: what holds the consumer up; 0: nothing. */
-uint32_t cn_shm_ring_held(const struct cn_shm_ring *r);
+uint32_t cn_shm_ring_blocked_on(const struct cn_shm_ring *r);
 /* Producer: whether the message has been taken after which its counter was `at`. To be asked after
- * cn_shm_ring_held(). */
-bool cn_shm_ring_has_taken(const struct cn_shm_ring *r, uint32_t at);
+ * cn_shm_ring_blocked_on(). */
+bool cn_shm_ring_has_consumed(const struct cn_shm_ring *r, uint32_t at);
 /* Likewise, of the message by another way that was the n-th. */
-bool cn_shm_ring_has_taken_beside(const struct cn_shm_ring *r, uint32_t n);
+bool cn_shm_ring_has_consumed_oob(const struct cn_shm_ring *r, uint32_t n);
 /* Producer: messages that have not been taken. */
 uint32_t cn_shm_ring_used(const struct cn_shm_ring *r);
 
@@ -98,9 +98,9 @@ uint32_t cn_shm_ring_used(const struct cn_shm_ring *r);
 enum cn_shm_ring_status cn_shm_ring_front(const struct cn_shm_ring *r, const void **slot);
 void cn_shm_ring_pop(struct cn_shm_ring *r);
 /* Consumer: is held up by this, until it says 0. */
-void cn_shm_ring_hold(struct cn_shm_ring *r, uint32_t by);
+void cn_shm_ring_set_blocked_on(struct cn_shm_ring *r, uint32_t by);
 /* Consumer: has taken so many messages that came by another way. */
-void cn_shm_ring_set_beside(struct cn_shm_ring *r, uint32_t n);
+void cn_shm_ring_set_consumed_oob(struct cn_shm_ring *r, uint32_t n);
 /* Consumer: what it does from now on is later than that it has taken messages. */
 void cn_shm_ring_fence(void);
 /* Consumer: runs on this processor, as sched_getcpu() numbers them (-1: not known). */

@@ -25,8 +25,8 @@
 #define PACKET_IGNORE_OUTGOING 23
 #endif
 
-#define BLOCK_MIN  65536
-#define LOOK_EVERY (100 * CN_MS) /* at a ring in which nothing comes */
+#define BLOCK_MIN      65536
+#define CHECK_INTERVAL (100 * CN_MS) /* at a ring in which nothing comes */
 
 void cn_packet_gone(struct packet_link *p, int e)
 {
@@ -162,14 +162,14 @@ static void reopen_ring(struct packet_link *p)
  * Linux 6.2 these are merged frames of the encapsulation udp, since then UDP fragmentation offload,
  * which a virtual machine behind a bridge can send. Drops tell it, if nothing comes meanwhile.
  */
-void cn_packet_look_at_ring(struct packet_link *p)
+void cn_packet_check_ring(struct packet_link *p)
 {
 	const cn_time now = cn_now();
 
-	if (p->borrowed > 0 || !p->vnet || now < p->ring_look_at) {
+	if (p->borrowed > 0 || !p->vnet || now < p->ring_check_at) {
 		return;
 	}
-	p->ring_look_at = now + LOOK_EVERY;
+	p->ring_check_at = now + CHECK_INTERVAL;
 	read_drops(p);
 	if (p->ring == NULL || p->kernel_drops > p->silent_drops) {
 		reopen_ring(p);

@@ -18,7 +18,7 @@
 /* Messages per system call; a message is a frame or a super-frame. */
 #define PACKET_BATCH (2 * CN_SUPER_FRAME_MAX)
 /* A head, a payload and padding per frame, and the headers of the encapsulation per message. */
-#define PACKET_PIECES (4 * PACKET_BATCH)
+#define PACKET_IOVECS (4 * PACKET_BATCH)
 /* Bytes of a header that is received apart from its payload. */
 #define PACKET_HEADER_MAX 32
 /* Bytes of the longest frame: a datagram behind an Ethernet header. */
@@ -52,14 +52,14 @@ struct packet_link {
 	uint32_t slots;
 	struct packet_cursor head, tail;
 	uint32_t borrowed;
-	uint32_t empty_looks;
+	uint32_t empty_polls;
 	uint64_t kernel_drops; /* as the kernel counts them */
 	uint32_t silent_sends; /* calls since a frame came */
 	uint64_t silent_drops; /* kernel_drops when that was looked at since; UINT64_MAX: never */
-	cn_time ring_look_at;  /* not before */
+	cn_time ring_check_at; /* not before */
 	bool reopened;	       /* the log has a line about it */
 	uint8_t *large;	       /* a frame that did not fit its slot; NULL: there are none */
-	bool large_lent;       /* frames in it are with the caller */
+	bool large_in_use;     /* frames in it are with the caller */
 	struct iovec parts[2 * CN_SUPER_FRAME_MAX + 2];
 	uint8_t heads[CN_SUPER_FRAME_MAX * PACKET_HEADER_MAX];
 	struct cn_super_frame rest; /* received, and not yet handed out */
@@ -73,13 +73,13 @@ struct packet_link {
 	uint32_t sequence; /* bytes that were sent; tcp */
 	struct mmsghdr messages[PACKET_BATCH];
 	uint32_t frames[PACKET_BATCH]; /* of each message */
-	struct iovec pieces[PACKET_PIECES];
+	struct iovec iovecs[PACKET_IOVECS];
 	struct packet_headers headers[PACKET_BATCH];
 };
 
 void cn_packet_gone(struct packet_link *p, int e);
 /* The link sends, and nothing comes: whether the kernel has stopped to fill the ring. */
-void cn_packet_look_at_ring(struct packet_link *p);
+void cn_packet_check_ring(struct packet_link *p);
 size_t cn_packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max);
 void cn_packet_release(struct cn_link *l);
 int cn_packet_send(struct cn_link *l, const struct cn_frame *frames, size_t n);

@@ -52,7 +52,7 @@ static void fetch_error(struct packet_link *p)
 	int e = 0;
 	socklen_t len = sizeof(e);
 
-	p->empty_looks = 0;
+	p->empty_polls = 0;
 	if (getsockopt(p->link.recv_fd, SOL_SOCKET, SO_ERROR, &e, &len) == 0 && e != 0) {
 		cn_packet_gone(p, e);
 	}
@@ -82,7 +82,7 @@ void cn_packet_release(struct cn_link *l)
 		__atomic_store_n(&h->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
 		advance(p, &p->tail);
 	}
-	p->large_lent = p->large_lent && kept;
+	p->large_in_use = p->large_in_use && kept;
 }
 
 /*
@@ -215,7 +215,7 @@ static uint32_t frames_lost(const struct packet_link *p, const struct tpacket2_h
 }
 
 /* Makes the frame of a slot the rest, if it is for us. */
-static void take_slot(struct packet_link *p, const struct tpacket2_hdr *h, uint32_t status)
+static void receive_slot(struct packet_link *p, const struct tpacket2_hdr *h, uint32_t status)
 {
 	const uint8_t *frame = (const uint8_t *)h + h->tp_mac;
 	struct virtio_net_hdr vnet = { 0 };
@@ -250,28 +250,28 @@ static void take_slot(struct packet_link *p, const struct tpacket2_hdr *h, uint3
 	s.headers = apart.headers;
 	s.payloads = apart.payloads;
 	p->rest = s;
-	p->large_lent |= large;
+	p->large_in_use |= large;
 }
 
 size_t cn_packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 {
 	struct packet_link *p = (struct packet_link *)l;
-	size_t n = cn_super_frame_take(&p->rest, out, max);
+	size_t n = cn_super_frame_next(&p->rest, out, max);
 
 	/* Frames that are dropped come to an end, too. */
-	for (uint32_t looks = 0;
-	     p->ring != NULL && n < max && p->borrowed < p->slots && looks < p->slots; looks++) {
+	for (uint32_t tries = 0;
+	     p->ring != NULL && n < max && p->borrowed < p->slots && tries < p->slots; tries++) {
 		const struct tpacket2_hdr *h = slot_at(p, &p->head);
 		uint32_t status = __atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE);
 
 		if ((status & TP_STATUS_USER) == 0 ||
-		    ((status & TP_STATUS_COPY) != 0 && (n > 0 || p->large_lent))) {
+		    ((status & TP_STATUS_COPY) != 0 && (n > 0 || p->large_in_use))) {
 			break;
 		}
 		advance(p, &p->head);
 		p->borrowed++;
-		take_slot(p, h, status);
-		n += cn_super_frame_take(&p->rest, out + n, max - n);
+		receive_slot(p, h, status);
+		n += cn_super_frame_next(&p->rest, out + n, max - n);
 		if (n == 0) {
 			/* A caller that gets nothing has nothing to release. */
 			cn_packet_release(l);
@@ -280,7 +280,7 @@ size_t cn_packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 	if (n > 0) {
 		p->silent_sends = 0;
 		p->silent_drops = UINT64_MAX;
-	} else if (++p->empty_looks >= ERROR_EVERY) {
+	} else if (++p->empty_polls >= ERROR_EVERY) {
 		fetch_error(p);
 	}
 	return n;

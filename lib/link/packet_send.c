@@ -31,7 +31,7 @@
 static const uint8_t padding[CN_ETH_MIN];
 
 /* sendmmsg() takes pointers to non-const and only reads. */
-static struct iovec piece(const void *data, size_t len)
+static struct iovec to_iovec(const void *data, size_t len)
 {
 	return (struct iovec){ (void *)(uintptr_t)data, len };
 }
@@ -41,12 +41,12 @@ static size_t put_raw(struct iovec *v, const struct cn_frame *f)
 {
 	size_t n = 0, len = (size_t)f->head_len + f->payload_len;
 
-	v[n++] = piece(f->head, f->head_len);
+	v[n++] = to_iovec(f->head, f->head_len);
 	if (f->payload_len > 0) {
-		v[n++] = piece(f->payload, f->payload_len);
+		v[n++] = to_iovec(f->payload, f->payload_len);
 	}
 	if (len < CN_ETH_MIN) {
-		v[n++] = piece(padding, CN_ETH_MIN - len);
+		v[n++] = to_iovec(padding, CN_ETH_MIN - len);
 	}
 	return n;
 }
@@ -55,7 +55,7 @@ static size_t put_raw(struct iovec *v, const struct cn_frame *f)
 static size_t put_datagram(struct packet_link *p, struct packet_headers *h, struct iovec *v,
 			   const struct cn_frame *f, size_t k, bool last)
 {
-	size_t n = 1 + cn_super_frame_pieces(v + 1, f, k);
+	size_t n = 1 + cn_super_frame_iov(v + 1, f, k);
 	struct cn_headers headers = {
 		.encapsulation = p->encapsulation,
 		.addresses = f->head,
@@ -76,7 +76,7 @@ static size_t put_datagram(struct packet_link *p, struct packet_headers *h, stru
 			sum = cn_ip_sum(sum, v[i].iov_base, v[i].iov_len);
 		}
 		cn_headers_finish(h->head, p->encapsulation, sum);
-		v[0] = piece(h->head, p->head_bytes);
+		v[0] = to_iovec(h->head, p->head_bytes);
 		return n;
 	}
 	h->vnet = (struct virtio_net_hdr){
@@ -91,7 +91,7 @@ static size_t put_datagram(struct packet_link *p, struct packet_headers *h, stru
 					   : VIRTIO_NET_HDR_GSO_UDP_L4;
 		h->vnet.gso_size = (uint16_t)cn_super_frame_size(f);
 	}
-	v[0] = piece(h, sizeof(h->vnet) + p->head_bytes);
+	v[0] = to_iovec(h, sizeof(h->vnet) + p->head_bytes);
 	return n;
 }
 
@@ -119,11 +119,11 @@ static size_t put_message(struct packet_link *p, size_t at, struct iovec *v,
 /* How many frames were taken, or -1 and errno. */
 static int send_batch(struct packet_link *p, const struct cn_frame *frames, size_t n)
 {
-	size_t pieces = 0, messages = 0;
+	size_t iovecs = 0, messages = 0;
 	int taken = 0, r;
 
 	for (size_t i = 0; i < n; i += p->frames[messages++]) {
-		pieces += put_message(p, messages, p->pieces + pieces, frames + i, n - i);
+		iovecs += put_message(p, messages, p->iovecs + iovecs, frames + i, n - i);
 	}
 	if (messages == 1) {
 		r = sendmsg(p->link.send_fd, &p->messages[0].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
@@ -148,15 +148,15 @@ static int send_alone(struct packet_link *p, const struct cn_frame *f)
 	if ((size_t)f->head_len + f->payload_len + sizeof(p->headers[0]) > sizeof(together)) {
 		return send_batch(p, f, 1);
 	}
-	n = put_message(p, 0, p->pieces, f, 1);
+	n = put_message(p, 0, p->iovecs, f, 1);
 	if (p->probe) {
 		p->headers[0].vnet.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
 		p->headers[0].vnet.gso_size = (uint16_t)(f->head_len - CN_ETH_HEADER +
 							 f->payload_len);
 	}
 	for (size_t i = 0; i < n; i++) {
-		memcpy(together + len, p->pieces[i].iov_base, p->pieces[i].iov_len);
-		len += p->pieces[i].iov_len;
+		memcpy(together + len, p->iovecs[i].iov_base, p->iovecs[i].iov_len);
+		len += p->iovecs[i].iov_len;
 	}
 	if (send(p->link.send_fd, together, len, MSG_DONTWAIT) < 0) {
 		return -1;
@@ -210,7 +210,7 @@ static void grow_send_buffer(struct packet_link *p)
 	}
 }
 
-static int lose(struct packet_link *p, int e)
+static int drop(struct packet_link *p, int e)
 {
 	if (cn_link_is_new_refusal(&p->link, e)) {
 		cn_log(COLLNET_LOG_WARNING, "interface %s refused a frame: %s", p->link.interface,
@@ -268,7 +268,7 @@ static int refused(struct packet_link *p, int e)
 	}
 	if (p->frames[0] == 1 &&
 	    (e != EINVAL || p->headers[0].vnet.gso_type == VIRTIO_NET_HDR_GSO_NONE)) {
-		return lose(p, e);
+		return drop(p, e);
 	}
 	p->probe = false;
 	/* A queue that others fill may have room for a part of it, and soon for all. */
@@ -287,7 +287,7 @@ int cn_packet_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
 	size_t done = 0;
 
 	if (++p->silent_sends % SILENT_SENDS == 0) {
-		cn_packet_look_at_ring(p);
+		cn_packet_check_ring(p);
 	}
 	if (p->send_buffer < p->full_send_buffer) {
 		grow_send_buffer(p);

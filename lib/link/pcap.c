@@ -127,7 +127,7 @@ static bool has_priority_tag(const u_char *data, uint32_t len)
 	       (cn_get_be16(data + ETH_ADDRESSES + 2) & CN_VLAN_ID) == 0;
 }
 
-static void take_frame(u_char *user, const struct pcap_pkthdr *h, const u_char *data)
+static void receive_frame(u_char *user, const struct pcap_pkthdr *h, const u_char *data)
 {
 	struct pcap_link *p = (struct pcap_link *)(void *)user;
 	struct slot *s = &p->slots[p->taken];
@@ -162,12 +162,12 @@ static size_t pcap_link_recv(struct cn_link *l, struct cn_rx_frame *out, size_t 
 	if (max == 0) {
 		return 0;
 	}
-	r = lib.pcap_dispatch(p->pcap, (int)max, take_frame, (u_char *)p);
+	r = lib.pcap_dispatch(p->pcap, (int)max, receive_frame, (u_char *)p);
 	if (r < 0 && r != PCAP_ERROR_BREAK) {
 		report_gone(p, lib.pcap_geterr(p->pcap));
 	}
 	for (size_t i = first; i < p->taken; i++) {
-		(void)cn_super_frame_take(&p->slots[i].frame, &out[i - first], 1);
+		(void)cn_super_frame_next(&p->slots[i].frame, &out[i - first], 1);
 	}
 	return p->taken - first;
 }
@@ -351,7 +351,7 @@ static int open_receiver(struct pcap_link *p, const struct cn_link_config *confi
 }
 
 /* libnet's socket only sends: nothing more gets in, and what is in already is thrown away. */
-static int make_deaf(int fd)
+static int disable_receive(int fd)
 {
 	struct sock_filter none = { .code = BPF_RET | BPF_K };
 	struct sock_fprog program = { .len = 1, .filter = &none };
@@ -385,7 +385,7 @@ static int open_sender(struct pcap_link *p, const struct cn_link_config *config,
 	fd = lib.libnet_getfd(p->net);
 	flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
-	    fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || make_deaf(fd) < 0 ||
+	    fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || disable_receive(fd) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof(send_buffer)) < 0) {
 		return cn_link_refused(p->link.interface, "libnet's socket", errno, err);
 	}

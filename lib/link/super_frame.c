@@ -37,7 +37,7 @@ size_t cn_super_frame_whole(const struct cn_frame *frames, size_t n)
 	return k < CN_SUPER_FRAME_MAX && first > 0 ? first : n;
 }
 
-size_t cn_super_frame_pieces(struct iovec *out, const struct cn_frame *frames, size_t k)
+size_t cn_super_frame_iov(struct iovec *out, const struct cn_frame *frames, size_t k)
 {
 	size_t n = 0;
 
@@ -54,7 +54,7 @@ size_t cn_super_frame_pieces(struct iovec *out, const struct cn_frame *frames, s
 	return n;
 }
 
-size_t cn_super_frame_take(struct cn_super_frame *s, struct cn_rx_frame *out, size_t max)
+size_t cn_super_frame_next(struct cn_super_frame *s, struct cn_rx_frame *out, size_t max)
 {
 	size_t n = 0;
 

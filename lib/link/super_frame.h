@@ -36,7 +36,7 @@ static inline size_t cn_super_frame_size(const struct cn_frame *f)
 
 /* The collnet frames of k frames, one after the other, in at most 2 * k pieces; returns how many.
  */
-size_t cn_super_frame_pieces(struct iovec *out, const struct cn_frame *frames, size_t k);
+size_t cn_super_frame_iov(struct iovec *out, const struct cn_frame *frames, size_t k);
 
 /* What is left of a received one, or of a frame alone. Empty: left is 0. */
 struct cn_super_frame {
@@ -52,6 +52,6 @@ struct cn_super_frame {
 };
 
 /* Takes up to max frames from it; returns how many. */
-size_t cn_super_frame_take(struct cn_super_frame *s, struct cn_rx_frame *out, size_t max);
+size_t cn_super_frame_next(struct cn_super_frame *s, struct cn_rx_frame *out, size_t max);
 
 #endif

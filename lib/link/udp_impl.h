@@ -17,7 +17,7 @@
 
 #define UDP_SEND_BATCH 64 /* messages */
 #define UDP_RECV_BATCH 16
-#define UDP_PIECES     (4 * CN_SUPER_FRAME_MAX) /* of two super-frames */
+#define UDP_IOVECS     (4 * CN_SUPER_FRAME_MAX) /* of two super-frames */
 #define UDP_SILENCE    16			/* broadcasts */
 #define UDP_SINGLES    512u
 #ifndef UDP_SEGMENT
@@ -38,7 +38,7 @@ struct udp_received {
 	uint8_t ether[CN_ETH_HEADER];
 	struct sockaddr_in from;
 	struct udp_control control;
-	struct iovec piece;
+	struct iovec iov;
 };
 
 /* A host that gets single frames until then, because a super-frame for it was refused. */
@@ -51,16 +51,16 @@ struct udp_link {
 	struct cn_link link;
 	struct sockaddr_in self;
 	struct cn_udp_peers peers;
-	uint64_t *heard;     /* of each listed one: `broadcasts` when it was heard; 0: never */
-	uint64_t broadcasts; /* begun, and UDP_SILENCE */
-	uint32_t first;	     /* whom the next one begins with */
-	int send_buffer;     /* bytes, as the kernel accounts for them */
-	bool gso;	     /* the kernel has UDP_SEGMENT */
+	uint64_t *last_heard; /* of each listed one: `broadcasts` when it was heard; 0: never */
+	uint64_t broadcasts;  /* begun, and UDP_SILENCE */
+	uint32_t first;	      /* whom the next one begins with */
+	int send_buffer;      /* bytes, as the kernel accounts for them */
+	bool gso;	      /* the kernel has UDP_SEGMENT */
 	bool single_logged;
 	struct udp_single single[UDP_SINGLES];
-	bool gone;		     /* the loss of the interface is logged */
-	struct sockaddr_in stranger; /* the last one that was logged */
-	uint32_t strangers;	     /* that were */
+	bool gone;			 /* the loss of the interface is logged */
+	struct sockaddr_in last_unknown; /* the last one that was logged */
+	uint32_t unknown;		 /* that were */
 	struct cn_link_counters counters;
 
 	uint8_t *buffers; /* UDP_RECV_BATCH of RECV_BYTES */
@@ -73,7 +73,7 @@ struct udp_link {
 	uint32_t frames[UDP_SEND_BATCH]; /* of each message */
 	struct sockaddr_in to[UDP_SEND_BATCH];
 	struct udp_control control[UDP_SEND_BATCH];
-	struct iovec pieces[UDP_PIECES];
+	struct iovec iovecs[UDP_IOVECS];
 };
 
 void cn_udp_gone(struct udp_link *u, int e);

@@ -46,7 +46,7 @@ static size_t put_message(struct udp_link *u, uint32_t at, struct iovec *v,
 			  const struct cn_frame *f, uint32_t k)
 {
 	struct msghdr *m = &u->out[at].msg_hdr;
-	size_t n = cn_super_frame_pieces(v, f, k);
+	size_t n = cn_super_frame_iov(v, f, k);
 
 	m->msg_name = &u->to[at];
 	m->msg_namelen = sizeof(u->to[at]);
@@ -93,7 +93,7 @@ static void send_single(struct udp_link *u, const struct sockaddr_in *to, int e)
 
 /* Whether the interface is down, or has lost the address that the link was opened with: an errno,
  * or 0. */
-static int look_at_interface(struct udp_link *u)
+static int check_interface(struct udp_link *u)
 {
 	struct sockaddr_in now;
 	struct cn_err err;
@@ -107,7 +107,7 @@ static int look_at_interface(struct udp_link *u)
 }
 
 /* The frames of the first message are as lost as on a wire. */
-static int lose(struct udp_link *u, int e)
+static int drop(struct udp_link *u, int e)
 {
 	char text[INET_ADDRSTRLEN];
 
@@ -141,7 +141,7 @@ static int refused(struct udp_link *u, int e)
 	case ENETUNREACH:
 	case ENODEV:
 	case ENXIO: /* of the route to this node, or of all */
-		gone = look_at_interface(u);
+		gone = check_interface(u);
 		if (gone != 0) {
 			cn_udp_gone(u, gone);
 			u->counters.send_errors++;
@@ -156,7 +156,7 @@ static int refused(struct udp_link *u, int e)
 		u->frames[0] = 0;
 		return 1;
 	}
-	return lose(u, e);
+	return drop(u, e);
 }
 
 /* Whether a message for a node that may never take it leaves room in the send buffer for others:
@@ -178,7 +178,8 @@ static int send_broadcast(struct udp_link *u, const struct cn_frame *f)
 
 	u->broadcasts++;
 	for (uint32_t i = 0; i < u->peers.n; i++, at = (at + 1) % u->peers.n) {
-		const bool silent = !u->peers.group && u->broadcasts - u->heard[at] > UDP_SILENCE;
+		const bool silent = !u->peers.group &&
+				    u->broadcasts - u->last_heard[at] > UDP_SILENCE;
 
 		if (cn_udp_address_order(&u->peers.list[at], &u->self) == 0 || (silent && full)) {
 			continue;
@@ -189,7 +190,7 @@ static int send_broadcast(struct udp_link *u, const struct cn_frame *f)
 			continue;
 		}
 		u->to[0] = u->peers.list[at];
-		put_message(u, 0, u->pieces, f, 1);
+		put_message(u, 0, u->iovecs, f, 1);
 		do {
 			r = (int)sendmsg(u->link.send_fd, &u->out[0].msg_hdr, MSG_DONTWAIT);
 		} while (r < 0 && errno == EINTR);
@@ -206,17 +207,17 @@ static int send_broadcast(struct udp_link *u, const struct cn_frame *f)
 static uint32_t put_messages(struct udp_link *u, const struct cn_frame *f, size_t n)
 {
 	const size_t most = u->link.mtu - CN_UDP_HEADER;
-	size_t pieces = 0;
+	size_t iovecs = 0;
 	uint32_t messages = 0;
 
 	while (n > 0 && messages < UDP_SEND_BATCH && (f->head[0] & 1) == 0) {
-		size_t k = n < (UDP_PIECES - pieces) / 2 ? n : (UDP_PIECES - pieces) / 2;
+		size_t k = n < (UDP_IOVECS - iovecs) / 2 ? n : (UDP_IOVECS - iovecs) / 2;
 
 		if (k == 0 || !cn_udp_address_get(f->head, &u->to[messages])) {
 			break;
 		}
 		k = takes_super_frames(u, &u->to[messages]) ? cn_super_frame_length(f, k, most) : 1;
-		pieces += put_message(u, messages, u->pieces + pieces, f, (uint32_t)k);
+		iovecs += put_message(u, messages, u->iovecs + iovecs, f, (uint32_t)k);
 		messages++;
 		f += k;
 		n -= k;

@@ -24,9 +24,9 @@
 #include "link/kinds.h"
 #include "link/udp_impl.h"
 
-#define RECV_BYTES 65536
-#define LOOKS_MAX  4  /* at the socket in a row, while none of the frames is of a node */
-#define STRANGERS  4u /* lines of the log about senders that are not listed */
+#define RECV_BYTES   65536
+#define POLLS_MAX    4	/* at the socket in a row, while none of the frames is of a node */
+#define UNKNOWN_LOGS 4u /* lines of the log about senders that are not listed */
 
 void cn_udp_gone(struct udp_link *u, int e)
 {
@@ -53,30 +53,30 @@ static size_t segment_of(struct msghdr *m)
 }
 
 /* A source address can be forged, so the lines have a limit for all senders together. */
-static void report_stranger(struct udp_link *u, const struct sockaddr_in *from)
+static void report_unknown(struct udp_link *u, const struct sockaddr_in *from)
 {
 	char text[INET_ADDRSTRLEN];
 
-	if (u->strangers == STRANGERS ||
-	    (u->strangers > 0 && cn_udp_address_order(from, &u->stranger) == 0)) {
+	if (u->unknown == UNKNOWN_LOGS ||
+	    (u->unknown > 0 && cn_udp_address_order(from, &u->last_unknown) == 0)) {
 		return;
 	}
-	u->stranger = *from;
-	u->strangers++;
+	u->last_unknown = *from;
+	u->unknown++;
 	cn_log(COLLNET_LOG_WARNING, "interface %s: %s:%u %s, so its frames are dropped%s",
 	       u->link.interface, inet_ntop(AF_INET, &from->sin_addr, text, sizeof(text)),
 	       ntohs(from->sin_port),
 	       u->peers.group ? "has another port than this node" : "is not in the list of peers",
-	       u->strangers == STRANGERS ? "; others are not logged" : "");
+	       u->unknown == UNKNOWN_LOGS ? "; others are not logged" : "");
 }
 
-static bool hears_listed(struct udp_link *u, const struct sockaddr_in *from)
+static bool receives_from_listed(struct udp_link *u, const struct sockaddr_in *from)
 {
 	const struct sockaddr_in *listed = bsearch(from, u->peers.list, u->peers.n, sizeof(*from),
 						   cn_udp_address_order);
 
 	if (listed != NULL) {
-		u->heard[listed - u->peers.list] = u->broadcasts;
+		u->last_heard[listed - u->peers.list] = u->broadcasts;
 	}
 	return listed != NULL;
 }
@@ -84,10 +84,10 @@ static bool hears_listed(struct udp_link *u, const struct sockaddr_in *from)
 /* Whether a node may be there: in a list it is, and in a group it has our port. */
 static bool admits(struct udp_link *u, const struct sockaddr_in *from)
 {
-	if (u->peers.group ? from->sin_port == u->self.sin_port : hears_listed(u, from)) {
+	if (u->peers.group ? from->sin_port == u->self.sin_port : receives_from_listed(u, from)) {
 		return true;
 	}
-	report_stranger(u, from);
+	report_unknown(u, from);
 	return false;
 }
 
@@ -106,7 +106,7 @@ static void begin_message(struct udp_link *u)
 	cn_udp_address_put(r->ether + 6, &r->from);
 	if (memcmp(r->ether + 6, u->link.mac, 6) != 0) {
 		u->rest = (struct cn_super_frame){ .ether = r->ether,
-						   .at = r->piece.iov_base,
+						   .at = r->iov.iov_base,
 						   .left = m->msg_len,
 						   .size = segment_of(&m->msg_hdr),
 						   .encapsulation = CN_ENCAPSULATION_UDP };
@@ -137,13 +137,13 @@ static size_t udp_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 {
 	struct udp_link *u = (struct udp_link *)l;
 	size_t n = 0;
-	int looks = 0;
+	int polls = 0;
 
 	while (n < max) {
-		if (u->at == u->nin && (n > 0 || looks++ == LOOKS_MAX || !receive_messages(u))) {
+		if (u->at == u->nin && (n > 0 || polls++ == POLLS_MAX || !receive_messages(u))) {
 			break;
 		}
-		n += cn_super_frame_take(&u->rest, out + n, max - n);
+		n += cn_super_frame_next(&u->rest, out + n, max - n);
 		if (u->rest.left == 0 && ++u->at < u->nin) {
 			begin_message(u);
 		}
@@ -177,7 +177,7 @@ static void udp_close(struct cn_link *l)
 		close(l->recv_fd);
 	}
 	free(u->peers.list);
-	free(u->heard);
+	free(u->last_heard);
 	free(u->buffers);
 	free(u);
 }
@@ -240,15 +240,15 @@ static int bind_socket(struct udp_link *u, uint16_t port, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-static int take_peers(struct udp_link *u, const struct cn_link_config *c, struct cn_err *err)
+static int copy_peers(struct udp_link *u, const struct cn_link_config *c, struct cn_err *err)
 {
 	if (c->peers == NULL) {
 		return cn_udp_peers_read(CN_UDP_PEERS_DEFAULT, c->ethertype, &u->peers, err);
 	}
 	u->peers = *c->peers;
 	u->peers.list = malloc(c->peers->n * sizeof(*u->peers.list));
-	u->heard = calloc(c->peers->n, sizeof(*u->heard));
-	if (u->peers.list == NULL || u->heard == NULL) {
+	u->last_heard = calloc(c->peers->n, sizeof(*u->last_heard));
+	if (u->peers.list == NULL || u->last_heard == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a link");
 	}
 	memcpy(u->peers.list, c->peers->list, c->peers->n * sizeof(*u->peers.list));
@@ -267,9 +267,9 @@ static int make_buffers(struct udp_link *u, struct cn_err *err)
 	for (int i = 0; i < UDP_RECV_BATCH; i++) {
 		struct udp_received *r = &u->received[i];
 
-		r->piece = (struct iovec){ u->buffers + (size_t)i * RECV_BYTES, RECV_BYTES };
+		r->iov = (struct iovec){ u->buffers + (size_t)i * RECV_BYTES, RECV_BYTES };
 		u->in[i].msg_hdr = (struct msghdr){ .msg_name = &r->from,
-						    .msg_iov = &r->piece,
+						    .msg_iov = &r->iov,
 						    .msg_iovlen = 1,
 						    .msg_control = &r->control };
 	}
@@ -300,7 +300,7 @@ int cn_link_open_udp(const struct cn_link_config *c, const struct cn_interface *
 	rc = u->link.recv_fd < 0 ? cn_link_refused(i->name, "UDP socket", errno, err)
 				 : cn_udp_own_address(u->link.recv_fd, i->name, &u->self, err);
 	if (rc == COLLNET_OK) {
-		rc = take_peers(u, c, err);
+		rc = copy_peers(u, c, err);
 	}
 	if (rc == COLLNET_OK) {
 		rc = set_options(u, c, i, err);

@@ -20,7 +20,7 @@ struct cn_helper {
 	bool stop;
 };
 
-static void tell(const struct cn_helper *h)
+static void signal_done(const struct cn_helper *h)
 {
 	const uint64_t one = 1;
 
@@ -55,7 +55,7 @@ static void *run(void *arg)
 		pthread_mutex_lock(&h->lock);
 		h->done = x;
 		pthread_cond_broadcast(&h->changed);
-		tell(h);
+		signal_done(h);
 	}
 	pthread_mutex_unlock(&h->lock);
 	return NULL;
@@ -118,7 +118,7 @@ static bool start(struct cn_helper *h)
 	return h->started;
 }
 
-void cn_helper_give(struct cn_helper *h, struct cn_engine *e)
+void cn_helper_submit(struct cn_helper *h, struct cn_engine *e)
 {
 	struct cn_task *x = h->busy ? NULL : cn_engine_next_task(e);
 
@@ -129,7 +129,7 @@ void cn_helper_give(struct cn_helper *h, struct cn_engine *e)
 	if (!h->started && !start(h)) {
 		cn_task_run(x);
 		h->done = x;
-		tell(h);
+		signal_done(h);
 		return;
 	}
 	pthread_mutex_lock(&h->lock);
@@ -138,7 +138,7 @@ void cn_helper_give(struct cn_helper *h, struct cn_engine *e)
 	pthread_mutex_unlock(&h->lock);
 }
 
-bool cn_helper_take(struct cn_helper *h, struct cn_engine *e)
+bool cn_helper_reap(struct cn_helper *h, struct cn_engine *e)
 {
 	struct cn_task *x;
 
@@ -166,5 +166,5 @@ void cn_helper_wait(struct cn_helper *h, struct cn_engine *e)
 	}
 	pthread_mutex_unlock(&h->lock);
 	/* It tells with the lock held. */
-	cn_helper_take(h, e);
+	cn_helper_reap(h, e);
 }

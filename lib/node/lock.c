@@ -29,8 +29,8 @@ struct holder {
 	long uid;
 };
 
-static int taken(const char *interface, uint16_t ethertype, const struct holder *h,
-		 struct cn_err *err)
+static int lock_conflict(const char *interface, uint16_t ethertype, const struct holder *h,
+			 struct cn_err *err)
 {
 	char who[64] = "";
 
@@ -202,8 +202,8 @@ static unsigned int index_of(const char *interface)
 	return n == 0 ? (unsigned int)r.ifr_ifindex : 0;
 }
 
-int cn_lock_take(const char *dir, const char *interface, uint16_t ethertype, struct cn_lock *l,
-		 struct cn_err *err)
+int cn_lock_acquire(const char *dir, const char *interface, uint16_t ethertype, struct cn_lock *l,
+		    struct cn_err *err)
 {
 	const unsigned int index = index_of(interface);
 	struct holder h = { .pid = 0 };
@@ -218,11 +218,11 @@ int cn_lock_take(const char *dir, const char *interface, uint16_t ethertype, str
 		return cn_fail(err, COLLNET_EIFACE, "interface %s disappeared", interface);
 	}
 	if (lock_file(dir, index, ethertype, &l->file_fd, &h) != COLLNET_OK) {
-		return taken(interface, ethertype, &h, err);
+		return lock_conflict(interface, ethertype, &h, err);
 	}
 	rc = lock_name(dir, l->file_fd < 0, index, ethertype, &l->name_fd, &h, err);
 	if (rc == COLLNET_EIFACE) {
-		rc = taken(interface, ethertype, &h, err);
+		rc = lock_conflict(interface, ethertype, &h, err);
 	}
 	if (rc != COLLNET_OK) {
 		cn_lock_release(l);

@@ -14,8 +14,8 @@ struct cn_lock {
 };
 
 /* COLLNET_EIFACE: another process has it, which err names. Nothing is held after an error. */
-int cn_lock_take(const char *dir, const char *interface, uint16_t ethertype, struct cn_lock *l,
-		 struct cn_err *err);
+int cn_lock_acquire(const char *dir, const char *interface, uint16_t ethertype, struct cn_lock *l,
+		    struct cn_err *err);
 void cn_lock_release(struct cn_lock *l);
 /* In a child of fork(): closes its descriptors; the parent keeps the lock. */
 void cn_lock_forked(struct cn_lock *l);

@@ -15,19 +15,19 @@
 #include "link/super_frame.h"
 #include "proto/wire.h"
 
-#define BATCH	  (2 * CN_SUPER_FRAME_MAX)
-#define RETRY	  (10 * CN_MS) /* event-driven: until a full link is retried without an event */
-#define LOOKS	  32	       /* for a frame, of a caller that spins: a fraction of 1 us */
-#define INPUT_MAX 1024	       /* frames per poll, so that sending is not starved */
-#define BULK	  4	       /* frames at once: others may follow that one ACK is enough for */
-#define FULL_MAX  8	       /* polls in a row with INPUT_MAX frames before timers expire */
+#define BATCH	   (2 * CN_SUPER_FRAME_MAX)
+#define RETRY	   (10 * CN_MS) /* event-driven: until a full link is retried without an event */
+#define SPIN_POLLS 32		/* for a frame, of a caller that spins: a fraction of 1 us */
+#define INPUT_MAX  1024		/* frames per poll, so that sending is not starved */
+#define BULK	   4		/* frames at once: others may follow that one ACK is enough for */
+#define FULL_MAX   8		/* polls in a row with INPUT_MAX frames before timers expire */
 
 struct cn_poller {
 	struct cn_link *link;
 	struct cn_engine *engine;
 	struct cn_frame out[BATCH];
-	uint32_t kept, kept_at; /* out[kept_at .. kept) wait for the link */
-	uint8_t *copies;	/* [BATCH][payload] of kept frames */
+	uint32_t backlog, backlog_at; /* out[kept_at .. kept) wait for the link */
+	uint8_t *copies;	      /* [BATCH][payload] of kept frames */
 	size_t payload;
 	uint32_t full; /* polls in a row with INPUT_MAX frames */
 	bool drained;  /* the last poll left the engine without frames to send */
@@ -68,7 +68,7 @@ void cn_poller_free(struct cn_poller *p)
 /* Whether these frames are a long super-frame that ends with the request for an acknowledgement,
  * after another one of the same node. That is sent before the next one is received: its sender
  * waits. Where several nodes send in turn, one answer to all of them costs less. */
-static bool is_awaited(struct cn_poller *p, const struct cn_rx_frame *in, size_t n)
+static bool is_ack_urgent(struct cn_poller *p, const struct cn_rx_frame *in, size_t n)
 {
 	bool again;
 
@@ -84,12 +84,12 @@ static uint32_t receive(struct cn_poller *p, cn_time now)
 {
 	struct cn_rx_frame in[BATCH];
 	uint32_t total = 0;
-	bool awaited;
+	bool urgent;
 	size_t n;
 
 	do {
 		n = cn_link_recv(p->link, in, BATCH);
-		awaited = is_awaited(p, in, n);
+		urgent = is_ack_urgent(p, in, n);
 		for (size_t i = 0; i < n; i++) {
 			cn_engine_input(p->engine, now, &in[i]);
 		}
@@ -97,15 +97,15 @@ static uint32_t receive(struct cn_poller *p, cn_time now)
 			cn_link_release(p->link);
 		}
 		total += (uint32_t)n;
-	} while (n >= BULK && !awaited && total < INPUT_MAX);
+	} while (n >= BULK && !urgent && total < INPUT_MAX);
 	return total;
 }
 
 /* Frames that the link did not accept get payloads of their own. */
-static void keep(struct cn_poller *p, uint32_t from, uint32_t n)
+static void save_backlog(struct cn_poller *p, uint32_t from, uint32_t n)
 {
-	p->kept_at = from;
-	p->kept = n;
+	p->backlog_at = from;
+	p->backlog = n;
 	for (uint32_t i = from; i < n; i++) {
 		uint8_t *copy = p->copies + i * p->payload;
 
@@ -118,15 +118,15 @@ static void keep(struct cn_poller *p, uint32_t from, uint32_t n)
 
 static int transmit(struct cn_poller *p, cn_time now)
 {
-	uint32_t held = 0; /* frames in out whose super-frame is not complete */
+	uint32_t partial = 0; /* frames in out whose super-frame is not complete */
 	int total = 0, gone = 0;
 
-	if (p->kept > 0 && p->event_driven && now < p->retry_at) {
+	if (p->backlog > 0 && p->event_driven && now < p->retry_at) {
 		return 0;
 	}
 	for (;;) {
-		const bool fresh = p->kept == 0;
-		uint32_t n = fresh ? held : p->kept, from = p->kept_at, end;
+		const bool fresh = p->backlog == 0;
+		uint32_t n = fresh ? partial : p->backlog, from = p->backlog_at, end;
 		int taken;
 
 		while (fresh && n < BATCH && cn_engine_output(p->engine, now, &p->out[n])) {
@@ -148,15 +148,15 @@ static int transmit(struct cn_poller *p, cn_time now)
 		if (from < end) {
 			p->retry_at = now + RETRY;
 			if (fresh) {
-				keep(p, from, n);
+				save_backlog(p, from, n);
 			} else {
-				p->kept_at = from;
+				p->backlog_at = from;
 			}
 			return gone < 0 ? gone : total;
 		}
-		held = n - end;
-		memmove(p->out, p->out + end, held * sizeof(p->out[0]));
-		p->kept = p->kept_at = 0;
+		partial = n - end;
+		memmove(p->out, p->out + end, partial * sizeof(p->out[0]));
+		p->backlog = p->backlog_at = 0;
 	}
 }
 
@@ -179,7 +179,7 @@ static bool may_expire(struct cn_poller *p, uint32_t in)
 
 /* What follows the receipt of so many frames. `again`: the engine was not called since the last
  * poll. */
-static int go_on(struct cn_poller *p, cn_time now, uint32_t in, bool again)
+static int finish_poll(struct cn_poller *p, cn_time now, uint32_t in, bool again)
 {
 	const bool due = cn_engine_deadline(p->engine) <= now && !cn_engine_has_copies(p->engine);
 	bool may;
@@ -193,7 +193,7 @@ static int go_on(struct cn_poller *p, cn_time now, uint32_t in, bool again)
 		return 0;
 	}
 	out = transmit(p, now);
-	p->drained = out >= 0 && p->kept == 0;
+	p->drained = out >= 0 && p->backlog == 0;
 	if (out >= 0 && may && cn_engine_has_copies(p->engine)) {
 		cn_engine_expire(p->engine, now);
 		p->drained = false; /* actions may wait for them */
@@ -204,12 +204,12 @@ static int go_on(struct cn_poller *p, cn_time now, uint32_t in, bool again)
 
 int cn_poller_poll(struct cn_poller *p, cn_time now)
 {
-	return go_on(p, now, receive(p, now), false);
+	return finish_poll(p, now, receive(p, now), false);
 }
 
-int cn_poller_poll_again(struct cn_poller *p, cn_time now)
+int cn_poller_poll_input(struct cn_poller *p, cn_time now)
 {
-	return go_on(p, now, receive(p, now), true);
+	return finish_poll(p, now, receive(p, now), true);
 }
 
 int cn_poller_spin(struct cn_poller *p, cn_time now)
@@ -217,9 +217,9 @@ int cn_poller_spin(struct cn_poller *p, cn_time now)
 	int work = cn_poller_poll(p, now);
 	uint32_t in;
 
-	for (int i = 1; i < LOOKS && work == 0; i++) {
+	for (int i = 1; i < SPIN_POLLS && work == 0; i++) {
 		in = receive(p, now);
-		work = in > 0 ? go_on(p, now, in, true) : 0;
+		work = in > 0 ? finish_poll(p, now, in, true) : 0;
 	}
 	return work;
 }
@@ -236,12 +236,12 @@ void cn_poller_writable(struct cn_poller *p)
 
 bool cn_poller_blocked(const struct cn_poller *p)
 {
-	return p->kept > 0;
+	return p->backlog > 0;
 }
 
 cn_time cn_poller_deadline(const struct cn_poller *p)
 {
 	cn_time at = cn_engine_deadline(p->engine);
 
-	return p->kept > 0 && p->event_driven ? cn_min_time(at, p->retry_at) : at;
+	return p->backlog > 0 && p->event_driven ? cn_min_time(at, p->retry_at) : at;
 }

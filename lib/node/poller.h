@@ -26,7 +26,7 @@ int cn_poller_poll(struct cn_poller *p, cn_time now);
  * The same, for a caller that has not called the engine since the last poll: nothing can have
  * become ready to be sent, unless frames have come in or a timer is due.
  */
-int cn_poller_poll_again(struct cn_poller *p, cn_time now);
+int cn_poller_poll_input(struct cn_poller *p, cn_time now);
 /*
  * The same, for a caller that spins: where there was no work, looks for frames several times more,
  * which takes no longer than reading the clock again.

@@ -22,8 +22,8 @@
 
 /* By probes, others find that large frames do not get here, after half a second (proto/path_mtu.c):
  * the reason is to be there before. Asking is four system calls. */
-#define LOOK_EVERY (100 * CN_MS)
-#define GOODBYES   (20 * CN_MS) /* until the link has taken them, within a call */
+#define CHECK_INTERVAL (100 * CN_MS)
+#define GOODBYES       (20 * CN_MS) /* until the link has taken them, within a call */
 
 /* The host name as a node name. */
 static int host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err)
@@ -180,8 +180,8 @@ int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime 
 	int rc = cn_link_open(&lc, &s->link, err);
 
 	if (rc == COLLNET_OK && !cn_link_is_udp(config->link)) { /* the port is its own lock */
-		rc = cn_lock_take(CN_LOCK_DIR, s->link->interface, config->ethertype, &s->lock,
-				  err);
+		rc = cn_lock_acquire(CN_LOCK_DIR, s->link->interface, config->ethertype, &s->lock,
+				     err);
 		s->locked = rc == COLLNET_OK;
 	}
 	if (rc == COLLNET_OK) {
@@ -193,7 +193,7 @@ int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime 
 	return rc;
 }
 
-static void look_at_carrier(const struct cn_runtime *s)
+static void check_carrier(const struct cn_runtime *s)
 {
 	if (!cn_interface_has_carrier(s->link->send_fd, s->link->interface)) {
 		cn_log(COLLNET_LOG_WARNING,
@@ -210,7 +210,7 @@ int cn_runtime_open(const struct cn_runtime_config *config, struct cn_runtime *s
 	if (rc == COLLNET_OK) {
 		rc = cn_runtime_attach(config, s, err);
 		if (rc == COLLNET_OK) {
-			look_at_carrier(s);
+			check_carrier(s);
 			cn_link_advise(s->link);
 		} else {
 			cn_runtime_close(s, 0);
@@ -306,10 +306,10 @@ int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err 
 		return cn_fail(err, COLLNET_EIFACE, "interface %s of node %s disappeared",
 			       l->interface, s->node);
 	}
-	if (now < s->look_at && work >= 0) {
+	if (now < s->check_at && work >= 0) {
 		return COLLNET_OK;
 	}
-	s->look_at = now + LOOK_EVERY;
+	s->check_at = now + CHECK_INTERVAL;
 	recv_closed = was_closed(&l->recv_fd);
 	send_closed = was_closed(&l->send_fd);
 	if (recv_closed || send_closed) {

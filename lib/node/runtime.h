@@ -50,8 +50,8 @@ struct cn_runtime {
 	struct cn_engine *engine;
 	struct cn_helper *helper; /* of the engine; NULL: none */
 	struct cn_poller *poller;
-	enum cn_bye bye; /* why it ends, for the other nodes */
-	cn_time look_at; /* when cn_runtime_check() looks at the interface again */
+	enum cn_bye bye;  /* why it ends, for the other nodes */
+	cn_time check_at; /* when cn_runtime_check() looks at the interface again */
 };
 
 /* On failure nothing stays open. COLLNET_EIFACE also for an interface that is taken. */

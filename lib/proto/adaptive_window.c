@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "proto/adaptive_window.h"
 
-#define INITIAL	       4u
-#define LEAST	       2u
-#define MOST	       65535u
-#define TRIAL	       8u /* windows without a loss, until the size is trusted */
-#define PATIENCE_FIRST 512u
-#define PATIENCE_LEAST 32u
-#define PATIENCE_MOST  2048u
+#define INITIAL		 4u
+#define LEAST		 2u
+#define MOST		 65535u
+#define TRIAL		 8u /* windows without a loss, until the size is trusted */
+#define PROBE_WAIT_FIRST 512u
+#define PROBE_WAIT_MIN	 32u
+#define PROBE_WAIT_MAX	 2048u
 
 void cn_adaptive_window_init(struct cn_adaptive_window *w)
 {
@@ -16,7 +16,7 @@ void cn_adaptive_window_init(struct cn_adaptive_window *w)
 		.least = LEAST,
 		.most = MOST,
 		.lossy = UINT32_MAX,
-		.patience = PATIENCE_FIRST,
+		.probe_wait = PROBE_WAIT_FIRST,
 	};
 }
 
@@ -45,7 +45,7 @@ static uint64_t frames_to_grow(const struct cn_adaptive_window *w)
 	}
 	below = w->lossy - w->window;
 	if (below == 1) {
-		return (uint64_t)w->patience * w->window;
+		return (uint64_t)w->probe_wait * w->window;
 	}
 	return below < 8 ? w->window : 8 * (uint64_t)w->window / below;
 }
@@ -59,7 +59,8 @@ void cn_adaptive_window_acked(struct cn_adaptive_window *w)
 	w->acked = 0;
 	if (w->window >= w->lossy) { /* no loss this time */
 		w->lossy = w->window + 1;
-		w->patience = w->patience / 2 > PATIENCE_LEAST ? w->patience / 2 : PATIENCE_LEAST;
+		w->probe_wait = w->probe_wait / 2 > PROBE_WAIT_MIN ? w->probe_wait / 2
+								   : PROBE_WAIT_MIN;
 	} else if (w->window < w->most) {
 		w->window++;
 		w->full = w->decreased = false;
@@ -72,7 +73,8 @@ void cn_adaptive_window_lost(struct cn_adaptive_window *w)
 		return; /* of the same window of frames as the last one */
 	}
 	if (w->lossy != UINT32_MAX && w->window >= w->lossy) {
-		w->patience = w->patience * 2 < PATIENCE_MOST ? w->patience * 2 : PATIENCE_MOST;
+		w->probe_wait = w->probe_wait * 2 < PROBE_WAIT_MAX ? w->probe_wait * 2
+								   : PROBE_WAIT_MAX;
 	}
 	w->lossy = w->window;
 	w->window = w->window / 2 > w->least ? w->window / 2 : w->least;

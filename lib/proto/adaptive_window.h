@@ -20,7 +20,7 @@ struct cn_adaptive_window {
 	uint32_t window;      /* frames that may be in flight */
 	uint32_t least, most; /* what it may shrink and grow to */
 	uint32_t lossy;	      /* the window that lost frames; UINT32_MAX: none did */
-	uint32_t patience;    /* windows without a loss before `lossy` is tried */
+	uint32_t probe_wait;  /* windows without a loss before `lossy` is tried */
 	uint64_t acked;	      /* frames since the window changed */
 	bool full;	      /* the window was closed since it changed */
 	bool decreased;	      /* and since then no window of frames was acknowledged */

@@ -83,7 +83,7 @@ static bool is_new(struct cn_auth *a, uint64_t counter)
 	       (*word_of(a, counter) >> counter % 64 & 1) == 0;
 }
 
-static void note(struct cn_auth *a, uint64_t counter)
+static void record(struct cn_auth *a, uint64_t counter)
 {
 	if (counter > a->newest && counter - a->newest >= CN_REPLAY_WINDOW) {
 		memset(a->seen, 0, sizeof(a->seen));
@@ -104,6 +104,6 @@ bool cn_auth_accept(struct cn_auth *a, const uint8_t source[6], const uint8_t *f
 	if (!is_new(a, counter) || !cn_auth_is_genuine(a->key_in, source, frame, body, len)) {
 		return false;
 	}
-	note(a, counter);
+	record(a, counter);
 	return true;
 }

@@ -65,7 +65,7 @@ void cn_node_disconnect(struct cn_node *n, cn_time now, const struct cn_peer *wi
 	}
 }
 
-void cn_node_keep_counters(struct cn_node *n, const struct cn_node *from)
+void cn_node_add_counters(struct cn_node *n, const struct cn_node *from)
 {
 	for (uint32_t i = 0; i < from->npeers; i++) {
 		const struct cn_peer *q = from->peers[i];

@@ -31,6 +31,6 @@ struct cn_peer *cn_node_connected(struct cn_node *n, const struct cn_peer *with)
 void cn_node_disconnect(struct cn_node *n, cn_time now, const struct cn_peer *with,
 			enum cn_peer_loss why);
 /* Adds what `from`, of another port, which ends, has counted of its peers. */
-void cn_node_keep_counters(struct cn_node *n, const struct cn_node *from);
+void cn_node_add_counters(struct cn_node *n, const struct cn_node *from);
 
 #endif

@@ -74,8 +74,8 @@ void cn_foreign_version_forget(struct cn_node *n, const uint8_t mac[6])
 	}
 }
 
-void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6],
-			     const struct cn_mismatch *what)
+void cn_foreign_version_record(struct cn_node *n, const uint8_t mac[6],
+			       const struct cn_mismatch *what)
 {
 	char text[CN_FOREIGN_VERSION_TEXT];
 	struct cn_foreign_version_entry *s = entry_of(n, mac);
@@ -106,7 +106,7 @@ void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6],
 }
 
 /* One cluster is kept as entries are; any number of nodes may be of any cluster. */
-void cn_other_cluster_note(struct cn_node *n, uint16_t id)
+void cn_other_cluster_record(struct cn_node *n, uint16_t id)
 {
 	struct cn_other_cluster *o = &n->other_cluster;
 

@@ -45,12 +45,12 @@ struct cn_foreign_version_entry {
 uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
 				  struct cn_foreign_version out[CN_FOREIGN_VERSIONS]);
 /* Such a frame came from this address. */
-void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6],
-			     const struct cn_mismatch *what);
+void cn_foreign_version_record(struct cn_node *n, const uint8_t mac[6],
+			       const struct cn_mismatch *what);
 /* A session with this address is established. */
 void cn_foreign_version_forget(struct cn_node *n, const uint8_t mac[6]);
 /* A hello of another cluster came. */
-void cn_other_cluster_note(struct cn_node *n, uint16_t id);
+void cn_other_cluster_record(struct cn_node *n, uint16_t id);
 /* Whether one came during the last minute; *id: its cluster, or one of theirs. */
 bool cn_node_other_cluster(const struct cn_node *n, cn_time now, uint16_t *id);
 /* "speaks wire version 2, this node 3", "uses encapsulation udp, this node raw", "has a key, this

@@ -20,16 +20,16 @@ static void recount(struct cn_flight *f, struct cn_window *w)
 		in_flight = count(f);
 	}
 	w->in_flight = others + (uint32_t)in_flight;
-	w->kept_back = w->kept_back && w->in_flight >= before;
+	w->blocked = w->blocked && w->in_flight >= before;
 	f->in_flight = (uint32_t)in_flight;
 	if (w->in_flight > w->peak) {
 		w->peak = w->in_flight;
 	}
 }
 
-bool cn_window_open(const struct cn_window *w, const struct cn_flight *beside, uint32_t own_limit)
+bool cn_window_open(const struct cn_window *w, const struct cn_flight *flight, uint32_t own_limit)
 {
-	if (beside != NULL && beside->in_flight == 0 && own_limit < w->last) {
+	if (flight != NULL && flight->in_flight == 0 && own_limit < w->last) {
 		own_limit = w->last;
 	}
 	return w->in_flight < w->limit && w->in_flight < own_limit;
@@ -88,6 +88,6 @@ bool cn_flight_resend(struct cn_flight *f, struct cn_window *w)
 void cn_flight_end(struct cn_flight *f, struct cn_window *w)
 {
 	w->in_flight -= f->in_flight;
-	w->kept_back = w->kept_back && f->in_flight == 0;
+	w->blocked = w->blocked && f->in_flight == 0;
 	f->in_flight = 0;
 }

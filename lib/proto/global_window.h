@@ -34,7 +34,7 @@ struct cn_window {
 	uint32_t in_flight; /* sum over the flights */
 	uint32_t peak;	    /* largest in_flight */
 	uint32_t last;	    /* the own limit of the frame that was sent last */
-	bool kept_back;	    /* it kept a frame back, and no frame has left it since */
+	bool blocked;	    /* it kept a frame back, and no frame has left it since */
 };
 
 /* A flight: the frames of one operation, or message, that count towards the global window. */
@@ -52,7 +52,7 @@ struct cn_flight {
  * Whether one more frame may be sent under the node's limit and the operation's own. beside: its
  * flight, if frames of other jobs may be those that fill the window; or NULL.
  */
-bool cn_window_open(const struct cn_window *w, const struct cn_flight *beside, uint32_t own_limit);
+bool cn_window_open(const struct cn_window *w, const struct cn_flight *flight, uint32_t own_limit);
 /*
  * A frame was sent for the first time. True: the frame should request an acknowledgement, because
  * nothing was received for a whole window; acknowledgements are the only clock of a one-way flight.

@@ -143,14 +143,14 @@ static bool is_taken(const struct cn_node *n, const char *name)
 }
 
 /* A node has the name of this one or of another one. */
-static void note_name(struct cn_node *n, const uint8_t mac[6], const char *name)
+static void record_name_conflict(struct cn_node *n, const uint8_t mac[6], const char *name)
 {
 	struct cn_mismatch what = { .version = CN_WIRE_VERSION,
 				    .encapsulation = n->config.encapsulation,
 				    .authenticated = n->config.authenticated };
 
 	snprintf(what.name, sizeof(what.name), "%s", name);
-	cn_foreign_version_note(n, mac, &what);
+	cn_foreign_version_record(n, mac, &what);
 }
 
 /* The first node that is established under a name keeps it while it answers. It is probed: else a
@@ -169,7 +169,7 @@ static bool name_is_free(struct cn_peer *p)
 	}
 	if (holder != NULL) {
 		if (holder->live.last_node_rx > p->refused_at) {
-			note_name(n, p->mac, p->name);
+			record_name_conflict(n, p->mac, p->name);
 		}
 		cn_liveness_contest(holder);
 	}
@@ -177,7 +177,7 @@ static bool name_is_free(struct cn_peer *p)
 }
 
 /* Peers that are down and had its name do not have it any more. */
-static void take_name(const struct cn_peer *p)
+static void clear_name_of_others(const struct cn_peer *p)
 {
 	const struct cn_node *n = p->node;
 	const uint32_t down = cn_name_hash(p->name) - 1;
@@ -210,7 +210,7 @@ static void establish(struct cn_peer *p, const struct contents *s)
 		return;
 	}
 	check_mtu(p);
-	take_name(p);
+	clear_name_of_others(p);
 	cn_foreign_version_forget(p->node, p->mac);
 	cn_peer_up(p);
 	if ((s->flags & (CN_FLAG_SOLICIT | CN_FLAG_ACKREQ)) != 0) {
@@ -219,7 +219,7 @@ static void establish(struct cn_peer *p, const struct contents *s)
 }
 
 /* A unicast hello that echoes our nonce. */
-static void take_validated(struct cn_peer *p, const struct contents *s)
+static void process_validated(struct cn_peer *p, const struct contents *s)
 {
 	p->live.last_rx = p->node->now;
 	if (p->state != CN_PEER_UP) {
@@ -236,7 +236,7 @@ static void take_validated(struct cn_peer *p, const struct contents *s)
 }
 
 /* A unicast hello without our nonce: of a node without a session with this one, late, or forged. */
-static void take_claim(struct cn_peer *p, const struct contents *s)
+static void process_unvalidated(struct cn_peer *p, const struct contents *s)
 {
 	if (p->state != CN_PEER_UP) {
 		p->nonce_in = is_taken(p->node, s->body.name) ? 0 : s->nonce;
@@ -252,7 +252,7 @@ static void take_claim(struct cn_peer *p, const struct contents *s)
 	}
 }
 
-static void take_broadcast(struct cn_peer *p, const struct contents *s)
+static void process_broadcast(struct cn_peer *p, const struct contents *s)
 {
 	if (p->state != CN_PEER_UP) {
 		p->live.last_rx = p->node->now;
@@ -270,7 +270,7 @@ static void take_broadcast(struct cn_peer *p, const struct contents *s)
 	}
 }
 
-static void take_unvalidated(struct cn_node *n, const uint8_t mac[6], const struct contents *s)
+static void reply_unvalidated(struct cn_node *n, const uint8_t mac[6], const struct contents *s)
 {
 	struct cn_peer *p;
 
@@ -288,12 +288,13 @@ static void take_unvalidated(struct cn_node *n, const uint8_t mac[6], const stru
 		cn_unvalidated_forget(n, mac);
 		p->generation = n->evicted << 32;
 		p->nonce_out = cookie(n, mac);
-		take_validated(p, s);
+		process_validated(p, s);
 	}
 }
 
 /* A goodbye is valid in its session alone. */
-static void take_bye(struct cn_node *n, struct cn_peer *p, const struct cn_wire *w, uint32_t reason)
+static void process_bye(struct cn_node *n, struct cn_peer *p, const struct cn_wire *w,
+			uint32_t reason)
 {
 	static const enum cn_peer_loss loss[] = {
 		[CN_BYE_DAEMON] = CN_PEER_BYE,	    [CN_BYE_MOVED] = CN_PEER_MOVED,
@@ -309,8 +310,8 @@ static void take_bye(struct cn_node *n, struct cn_peer *p, const struct cn_wire 
 	cn_peer_down(p, reason < sizeof(loss) / sizeof(loss[0]) ? loss[reason] : CN_PEER_BYE);
 }
 
-void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
-		   const uint8_t *body)
+void cn_hello_input(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
+		    const uint8_t *body)
 {
 	struct cn_peer *p = cn_peer_by_mac(n, mac);
 	struct contents s = { .flags = w->flags, .echo = (uint64_t)w->seq << 32 | w->ack };
@@ -322,19 +323,19 @@ void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire
 	s.nonce = (uint64_t)w->stream << 32 | s.body.nonce;
 	if (strcmp(s.body.name, n->config.name) == 0 && (w->flags & CN_FLAG_BYE) == 0) {
 		/* Neither gives the other a nonce, so that no session begins. */
-		note_name(n, mac, s.body.name);
+		record_name_conflict(n, mac, s.body.name);
 	}
 	if ((w->flags & CN_FLAG_BYE) != 0) {
-		take_bye(n, p, w, s.body.nonce);
+		process_bye(n, p, w, s.body.nonce);
 	} else if ((w->flags & CN_FLAG_UNICAST) != 0 && s.nonce == 0) {
 		n->counters.bad_frames++;
 	} else if (p == NULL) {
-		take_unvalidated(n, mac, &s);
+		reply_unvalidated(n, mac, &s);
 	} else if ((w->flags & CN_FLAG_UNICAST) == 0) {
-		take_broadcast(p, &s);
+		process_broadcast(p, &s);
 	} else if (s.echo == p->nonce_out) {
-		take_validated(p, &s);
+		process_validated(p, &s);
 	} else {
-		take_claim(p, &s);
+		process_unvalidated(p, &s);
 	}
 }

@@ -33,8 +33,8 @@ struct cn_hello_state {
 	cn_time last[CN_HELLO_LIMITED]; /* by cause */
 };
 
-void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
-		   const uint8_t *body);
+void cn_hello_input(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
+		    const uint8_t *body);
 /* hello.later_at has come. */
 void cn_hello_later(struct cn_peer *p);
 /* A frame of no session came from this address. p: its peer, or NULL. */

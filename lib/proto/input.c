@@ -5,7 +5,7 @@
 #include "proto/node_impl.h"
 #include "proto/serial.h"
 
-static void take_ack(struct cn_peer *p, const struct cn_wire *w, size_t len)
+static void process_ack(struct cn_peer *p, const struct cn_wire *w, size_t len)
 {
 	if ((w->flags & CN_FLAG_ACKREQ) != 0) {
 		p->ack_due = true;
@@ -56,20 +56,20 @@ static bool in_window(const struct cn_peer *p, const struct cn_wire *w)
  * right checksum or none, had acknowledged more. What was lost then is not sent again, and the
  * peer, which answers, would wait for it for ever.
  */
-#define BEHIND 4u /* times dead_after */
+#define STALE_ACK_LIMIT 4u /* times dead_after */
 static bool lacks_acked(struct cn_peer *p, uint32_t ack)
 {
 	struct cn_sender *t = &p->tx;
 	const cn_time now = p->node->now;
 
 	if (!cn_serial_before(ack, t->queue.una)) {
-		t->behind_since = 0;
+		t->stale_ack_since = 0;
 		return false;
 	}
-	if (t->behind_since == 0) {
-		t->behind_since = now;
+	if (t->stale_ack_since == 0) {
+		t->stale_ack_since = now;
 	}
-	return now - t->behind_since >= BEHIND * p->node->config.dead_after;
+	return now - t->stale_ack_since >= STALE_ACK_LIMIT * p->node->config.dead_after;
 }
 
 /*
@@ -121,7 +121,7 @@ static enum cn_wire_fault check(struct cn_node *n, const struct cn_rx_frame *f, 
 	if (!cn_hello_is_foreign(body, w->length, n->config.cluster)) {
 		return CN_WIRE_OK;
 	}
-	cn_other_cluster_note(n, cn_hello_cluster(body));
+	cn_other_cluster_record(n, cn_hello_cluster(body));
 	return CN_WIRE_FOREIGN;
 }
 
@@ -141,7 +141,7 @@ static bool is_of_others(struct cn_node *n, const uint8_t from[6], const struct 
 		what.other_key = true;
 	}
 	n->counters.version_frames++;
-	cn_foreign_version_note(n, from, &what);
+	cn_foreign_version_record(n, from, &what);
 	return true;
 }
 
@@ -179,7 +179,7 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 	n->counters.bytes_received += bytes < CN_ETH_MIN ? CN_ETH_MIN : bytes;
 	if (w.type == CN_TYPE_HELLO && n->config.port == 0) {
 		n->counters.frames_received++;
-		cn_hello_take(n, from, &w, cn_wire_body(f, &w));
+		cn_hello_input(n, from, &w, cn_wire_body(f, &w));
 		return;
 	}
 	p = cn_peer_by_mac(n, from);
@@ -200,14 +200,14 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 	}
 	n->counters.frames_received++;
 	p->validated = true;
-	cn_liveness_note(p);
+	cn_liveness_received(p);
 	if (lacks_acked(p, w.ack)) {
 		cn_peer_down(p, CN_PEER_ACKS);
 		return;
 	}
 	cn_sender_ack(p, w.ack);
 	if (w.type == CN_TYPE_ACK) {
-		take_ack(p, &w, w.authenticated ? whole(&w) : f->len);
+		process_ack(p, &w, w.authenticated ? whole(&w) : f->len);
 	} else {
 		cn_receiver_data(p, &w, cn_wire_body(f, &w));
 	}

@@ -14,7 +14,7 @@ struct cn_interarrival {
 	cn_time interval; /* between the last two; 0: unknown, or longer than `most` */
 };
 
-static inline void cn_interarrival_note(struct cn_interarrival *a, cn_time now, cn_time most)
+static inline void cn_interarrival_sample(struct cn_interarrival *a, cn_time now, cn_time most)
 {
 	cn_time interval = now - a->last;
 

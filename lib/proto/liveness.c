@@ -53,7 +53,7 @@ static uint32_t silent_tries(const struct cn_peer *p)
 	return congested > tries ? congested : tries;
 }
 
-void cn_liveness_note_loss(struct cn_peer *p, bool lost)
+void cn_liveness_sample_loss(struct cn_peer *p, bool lost)
 {
 	struct cn_liveness *own = p->live.own;
 
@@ -63,32 +63,32 @@ void cn_liveness_note_loss(struct cn_peer *p, bool lost)
 
 /* The last of the probes was answered, the others were not. A node that was paused misses many at
  * once, which is no loss; so one silence counts for a few only. */
-static void note_probes(struct cn_peer *p)
+static void sample_probes(struct cn_peer *p)
 {
 	for (uint32_t i = 1; i < p->live.probes && i <= MISSED_MAX; i++) {
-		cn_liveness_note_loss(p, true);
+		cn_liveness_sample_loss(p, true);
 	}
 	if (p->live.probes > 0) {
-		cn_liveness_note_loss(p, false);
+		cn_liveness_sample_loss(p, false);
 	}
 }
 
 void cn_liveness_init(struct cn_liveness *l)
 {
 	l->own = l;
-	l->probe_at = l->ask_at = CN_NEVER;
+	l->probe_at = l->extra_probe_at = CN_NEVER;
 }
 
-void cn_liveness_note(struct cn_peer *p)
+void cn_liveness_received(struct cn_peer *p)
 {
 	struct cn_liveness *l = &p->live;
 
 	l->last_rx = l->last_session_rx = p->node->now;
 	l->own->last_rx = l->own->last_node_rx = p->node->now;
-	l->own->given_up = false;
+	l->own->timed_out = false;
 	l->contested = false;
-	note_probes(p);
-	l->probes = l->own->unheard = l->asked = 0;
+	sample_probes(p);
+	l->probes = l->own->node_probes = l->extra_probes = 0;
 }
 
 /* What others have found of the node's silence stands. */
@@ -100,7 +100,7 @@ static void start_probing(struct cn_peer *p, cn_time since, cn_time at)
 	p->live.probes = 0;
 	if (own->waiting == 0 ||
 	    p->node->now < own->last_node_rx + p->node->config.dead_after / 5) {
-		own->unheard = 0;
+		own->node_probes = 0;
 	}
 	p->live.probe_at = at;
 }
@@ -145,7 +145,7 @@ cn_time cn_liveness_interval(const struct cn_peer *p)
 static bool is_silent(const struct cn_peer *p)
 {
 	return silence(p, p->live.own->last_node_rx) >= p->node->config.dead_after &&
-	       p->live.own->unheard >= silent_tries(p);
+	       p->live.own->node_probes >= silent_tries(p);
 }
 
 /* The session has been, while others hear the node. */
@@ -216,9 +216,9 @@ void cn_liveness_reset(struct cn_peer *p)
 		p->live.own->waiting--;
 	}
 	p->live.expecting = 0;
-	p->live.probes = p->live.unheard = p->live.asked = 0;
+	p->live.probes = p->live.node_probes = p->live.extra_probes = 0;
 	p->live.contested = false;
-	p->live.probe_at = p->live.ask_at = p->tlp.at = CN_NEVER;
+	p->live.probe_at = p->live.extra_probe_at = p->tlp.at = CN_NEVER;
 }
 
 /*
@@ -240,30 +240,30 @@ static cn_time random_time(const struct cn_peer *p, cn_time most)
 
 static void probe_others(struct cn_node *n, struct cn_peer *p)
 {
-	uint32_t others = n->npeers - 1, asked = others < OTHERS_MAX ? others : OTHERS_MAX;
+	uint32_t others = n->npeers - 1, extra_probes = others < OTHERS_MAX ? others : OTHERS_MAX;
 
-	for (uint32_t i = 0; i < asked; i++) {
-		uint32_t step = 1 + (uint32_t)((uint64_t)i * others / asked);
+	for (uint32_t i = 0; i < extra_probes; i++) {
+		uint32_t step = 1 + (uint32_t)((uint64_t)i * others / extra_probes);
 		struct cn_peer *q = n->peers[(p->index + step) % n->npeers];
 
-		if (q->state == CN_PEER_UP && q->live.ask_at == CN_NEVER &&
-		    n->now >= q->live.asked_at + n->config.dead_after / 10) {
-			q->live.ask_at = n->now + random_time(q, n->config.dead_after / 20);
+		if (q->state == CN_PEER_UP && q->live.extra_probe_at == CN_NEVER &&
+		    n->now >= q->live.extra_probed_at + n->config.dead_after / 10) {
+			q->live.extra_probe_at = n->now + random_time(q, n->config.dead_after / 20);
 			cn_peer_reschedule(q);
 		}
 	}
 }
 
-static void ask(struct cn_peer *p)
+static void probe_extra(struct cn_peer *p)
 {
 	struct cn_liveness *l = &p->live;
 
-	l->ask_at = CN_NEVER;
-	if (l->own->last_rx > l->asked_at) {
-		l->asked = 0; /* heard meanwhile, if only by a hello */
+	l->extra_probe_at = CN_NEVER;
+	if (l->own->last_rx > l->extra_probed_at) {
+		l->extra_probes = 0; /* heard meanwhile, if only by a hello */
 	}
-	l->asked++;
-	l->asked_at = p->node->now;
+	l->extra_probes++;
+	l->extra_probed_at = p->node->now;
 	p->ackreq_due = true;
 	cn_peer_ready(p);
 }
@@ -273,10 +273,10 @@ bool cn_peer_is_silent(const struct cn_peer *p)
 	const struct cn_node *n = p->node;
 	uint32_t tries = cn_node_min_tries(n);
 	uint32_t rounds = tries < SILENT_ROUNDS ? tries : SILENT_ROUNDS;
-	bool just_asked = n->now < p->live.asked_at + n->config.dead_after / 20;
+	bool just_probed = n->now < p->live.extra_probed_at + n->config.dead_after / 20;
 
-	return p->live.own->last_rx <= p->live.asked_at &&
-	       p->live.asked >= rounds + (just_asked ? 1 : 0);
+	return p->live.own->last_rx <= p->live.extra_probed_at &&
+	       p->live.extra_probes >= rounds + (just_probed ? 1 : 0);
 }
 
 cn_time cn_peer_jitter(const struct cn_peer *p, cn_time wait)
@@ -297,7 +297,7 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 
 	if (is_silent(p) || is_silent_alone(p)) {
 		if (is_needed(p)) {
-			l->own->given_up = is_silent(p);
+			l->own->timed_out = is_silent(p);
 			cn_peer_down(p, CN_PEER_SILENT);
 			return;
 		}
@@ -307,7 +307,7 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 		l->probe_at = n->now + cn_peer_jitter(p, first);
 		return;
 	}
-	if (l->own->unheard > 0) {
+	if (l->own->node_probes > 0) {
 		interval = cn_min_time(share(p, dead_after / (late ? 60 : 20)), first);
 	} else if (heard && l->probes == 0) {
 		interval = cn_liveness_interval(p);
@@ -321,10 +321,10 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 		interval = interval - idle + dead_after / 60;
 	}
 	if (due && !heard) {
-		if (l->own->unheard++ == 0) {
+		if (l->own->node_probes++ == 0) {
 			interval = dead_after / 20;
 		}
-		if (l->own->unheard >= SUSPECT_PROBES) {
+		if (l->own->node_probes >= SUSPECT_PROBES) {
 			probe_others(n, p);
 		}
 	}
@@ -339,19 +339,19 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 
 cn_time cn_liveness_deadline(const struct cn_liveness *l)
 {
-	return cn_min_time(l->probe_at, l->ask_at);
+	return cn_min_time(l->probe_at, l->extra_probe_at);
 }
 
 void cn_liveness_expire(struct cn_peer *p)
 {
-	if (p->live.ask_at <= p->node->now) {
-		ask(p);
+	if (p->live.extra_probe_at <= p->node->now) {
+		probe_extra(p);
 	}
 	if (p->live.probe_at > p->node->now) {
 		return;
 	}
 	if (p->node->now - p->live.probe_at > p->node->config.dead_after / 5 &&
-	    p->live.own->unheard == 0) {
+	    p->live.own->node_probes == 0) {
 		p->live.expect_since = p->node->now; /* this node was paused */
 	}
 	if (!is_needed(p) && heard_since(&p->live)) {

@@ -32,11 +32,11 @@ struct cn_liveness {
 	uint32_t loss;	  /* in `own`: share of frames to the node that were retransmitted, and of
 			   * probes without an answer, of 65,536; the mean of some sixteen */
 	uint32_t probes;  /* without an answer */
-	uint32_t unheard; /* in `own`: of any session, since one last heard the node */
-	cn_time ask_at;	  /* when to probe it because another peer is silent; CN_NEVER: not */
-	cn_time asked_at; /* when that was last done */
-	bool given_up;	/* in `own`: a session was, because the node was silent, and it still is */
-	uint32_t asked; /* how often in a row without an answer */
+	uint32_t node_probes;	/* in `own`: of any session, since one last heard the node */
+	cn_time extra_probe_at; /* when to probe it because another peer is silent; CN_NEVER: not */
+	cn_time extra_probed_at; /* when that was last done */
+	bool timed_out; /* in `own`: a session was, because the node was silent, and it still is */
+	uint32_t extra_probes; /* how often in a row without an answer */
 	bool contested; /* name conflict: another node announced itself under the peer's name,
 			 * which the peer keeps if it answers; probed until it does */
 };
@@ -49,7 +49,7 @@ uint32_t cn_node_min_tries(const struct cn_node *n);
 /* The same for one peer: where its path loses more than those of others, at the rate of that. */
 uint32_t cn_peer_min_tries(const struct cn_peer *p);
 /* A frame to the peer was acknowledged, lost: after a retransmission. */
-void cn_liveness_note_loss(struct cn_peer *p, bool lost);
+void cn_liveness_sample_loss(struct cn_peer *p, bool lost);
 /*
  * A wait until the next probe, up to a quarter shorter or longer. Where a schedule waits, all nodes
  * begin to probe at one moment: without jitter their probes and the answers meet in the same short
@@ -59,7 +59,7 @@ cn_time cn_peer_jitter(const struct cn_peer *p, cn_time wait);
 /* The longest wait between two probes of a session, while the node is heard and answers them. */
 cn_time cn_liveness_interval(const struct cn_peer *p);
 /* A frame of the session came. */
-void cn_liveness_note(struct cn_peer *p);
+void cn_liveness_received(struct cn_peer *p);
 void cn_liveness_init(struct cn_liveness *l);
 /* The next of probe_at and ask_at. */
 cn_time cn_liveness_deadline(const struct cn_liveness *l);

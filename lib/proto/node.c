@@ -173,7 +173,7 @@ bool cn_node_drain(struct cn_node *n)
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
 
-		if (p->state != CN_PEER_UP || p->live.own->given_up) {
+		if (p->state != CN_PEER_UP || p->live.own->timed_out) {
 			continue;
 		}
 		if (p->rx.ack_at != CN_NEVER) {
@@ -266,7 +266,7 @@ bool cn_node_is_acked_soon(const struct cn_node *n, const void *token)
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		const struct cn_peer *p = n->peers[i];
 
-		if (in_flight(p, token, p->tx.queue.una, p->tx.asked)) {
+		if (in_flight(p, token, p->tx.queue.una, p->tx.ackreq_end)) {
 			return true;
 		}
 	}
@@ -280,7 +280,7 @@ bool cn_node_request_acks(struct cn_node *n, const void *token)
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
 
-		if (in_flight(p, token, p->tx.asked, p->tx.queue.end)) {
+		if (in_flight(p, token, p->tx.ackreq_end, p->tx.queue.end)) {
 			cn_sender_request_ack(p);
 			any = true;
 		}

@@ -163,7 +163,7 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out);
 bool cn_node_has_output(struct cn_node *n, cn_time now);
 /* Whether only a frame, a timer or a call can give it something to send again; not so while frames
  * that were refused wait for the global window. */
-bool cn_node_is_quiet(const struct cn_node *n);
+bool cn_node_is_idle(const struct cn_node *n);
 cn_time cn_node_deadline(const struct cn_node *n);
 void cn_node_expire(struct cn_node *n, cn_time now);
 

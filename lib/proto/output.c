@@ -152,7 +152,7 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 	}
 	if (p->ackreq_due) {
 		w.flags |= CN_FLAG_ACKREQ;
-		cn_sender_note_request(p, p->tx.queue.end - 1);
+		cn_sender_ack_requested(p, p->tx.queue.end - 1);
 	}
 	p->nak_due = p->rnr_due = p->ackreq_due = false;
 	cn_receiver_acked(p);
@@ -220,7 +220,7 @@ static void build_data(struct cn_peer *p, uint32_t seq, struct cn_frame *out)
 		cn_receiver_acked(p);
 	}
 	if ((f->flags & CN_FLAG_ACKREQ) != 0) {
-		cn_sender_note_request(p, seq);
+		cn_sender_ack_requested(p, seq);
 	}
 	cn_peer_reschedule(p);
 	build_to(p, &w, f->payload, out);
@@ -390,7 +390,7 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 	return n->ready_first != NULL && output_ready(n, out);
 }
 
-bool cn_node_is_quiet(const struct cn_node *n)
+bool cn_node_is_idle(const struct cn_node *n)
 {
 	return n->ready_first == NULL && n->window_waiting == NULL && !n->hello_due &&
 	       n->unvalidated_first == NULL && !n->leaving;
@@ -399,7 +399,7 @@ bool cn_node_is_quiet(const struct cn_node *n)
 bool cn_node_has_output(struct cn_node *n, cn_time now)
 {
 	n->now = now;
-	return !cn_node_is_quiet(n);
+	return !cn_node_is_idle(n);
 }
 
 int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size_t len)

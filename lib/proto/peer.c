@@ -231,7 +231,7 @@ void cn_peer_up(struct cn_peer *p)
 	cn_receiver_init(p, in.first);
 	cn_path_reset(p);
 	p->path_reply = (struct cn_path_reply){ 0 };
-	p->validated = p->live.given_up = false;
+	p->validated = p->live.timed_out = false;
 	p->state = CN_PEER_UP;
 	n->names[p->index] = cn_name_hash(p->name);
 	if (n->config.goodbyes != NULL) {
@@ -290,12 +290,12 @@ uint32_t cn_peer_in_flight(const struct cn_peer *p)
 
 uint32_t cn_peer_unrequested(const struct cn_peer *p)
 {
-	return p->tx.queue.end - p->tx.asked;
+	return p->tx.queue.end - p->tx.ackreq_end;
 }
 
 bool cn_peer_ack_requested(const struct cn_peer *p)
 {
-	return p->tx.asked != p->tx.queue.una;
+	return p->tx.ackreq_end != p->tx.queue.una;
 }
 
 void cn_peer_request_ack(struct cn_peer *p)

@@ -90,7 +90,7 @@ void cn_receiver_drop_all(struct cn_peer *p)
 }
 
 /* False: too far ahead, or no buffer. */
-static bool buffer_early(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
+static bool buffer_out_of_order(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
 {
 	struct cn_reorder *r = &p->rx.reorder;
 	uint8_t *b;
@@ -116,10 +116,10 @@ static bool buffer_early(struct cn_peer *p, const struct cn_wire *w, const uint8
  * A frame beyond the expected one. A loss is reported once; and again when the numbers go
  * backwards, which shows that the sender went back and its first retransmission was lost.
  */
-static void take_early(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
+static void receive_out_of_order(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
 {
 	struct cn_receiver *r = &p->rx;
-	bool buffered = !r->rnr && buffer_early(p, w, payload);
+	bool buffered = !r->rnr && buffer_out_of_order(p, w, payload);
 
 	p->node->counters.gaps++;
 	r->overflow |= !buffered;
@@ -128,10 +128,10 @@ static void take_early(struct cn_peer *p, const struct cn_wire *w, const uint8_t
 			r->nak_at = p->node->now + reordering_timeout;
 			cn_peer_reschedule(p);
 		}
-	} else if (!r->rnr && (!r->nak_sent || !cn_serial_before(r->last_early, w->seq))) {
+	} else if (!r->rnr && (!r->nak_sent || !cn_serial_before(r->last_out_of_order, w->seq))) {
 		nak_now(p, false);
 	}
-	r->last_early = w->seq;
+	r->last_out_of_order = w->seq;
 }
 
 /* Whether a frame before one that was sent has not come. */
@@ -191,9 +191,9 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 	r->nak_sent = r->overflow = r->rnr = false;
 	p->rnr_due = p->nak_due = false;
 	p->data_received++;
-	cn_tlp_note_data(n);
+	cn_tlp_data_received(n);
 	n->counters.data_received++;
-	cn_interarrival_note(&r->arrivals, n->now, c->dead_after / 6);
+	cn_interarrival_sample(&r->arrivals, n->now, c->dead_after / 6);
 	r->unacked++;
 	if ((w->flags & CN_FLAG_ACKREQ) != 0 || r->no_reply || r->unacked >= cn_ack_every(n)) {
 		ack_now(p);
@@ -208,12 +208,12 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 }
 
 /* The gap is closed: the frames that follow leave the reorder buffer, up to the next gap. */
-static void take_buffered(struct cn_peer *p)
+static void deliver_buffered(struct cn_peer *p)
 {
 	struct cn_receiver *r = &p->rx;
 	struct cn_reorder_frame f;
 
-	while (cn_reorder_take(&r->reorder, r->expected, &f)) {
+	while (cn_reorder_remove(&r->reorder, r->expected, &f)) {
 		bool ok = accept(p, &f.wire, f.data);
 
 		cn_node_buffer_put(p->node, f.data);
@@ -234,10 +234,10 @@ void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t 
 		if (!accept(p, w, payload)) {
 			cn_receiver_drop_all(p); /* buffers are short, and all will come again */
 		} else if (r->reorder.count > 0) {
-			take_buffered(p);
+			deliver_buffered(p);
 		}
 	} else if (cn_serial_before(r->expected, w->seq)) {
-		take_early(p, w, payload);
+		receive_out_of_order(p, w, payload);
 	} else {
 		p->node->counters.duplicates++;
 		ack_now(p); /* the acknowledgement may have been lost */

@@ -23,10 +23,10 @@ struct cn_receiver {
 	struct cn_interarrival arrivals;
 
 	/* the gap before `expected` */
-	bool nak_sent;	     /* for it */
-	bool overflow;	     /* a frame beyond it was not buffered: no SACK, all must come again */
-	uint32_t last_early; /* number of the last frame that came beyond it */
-	uint32_t announced;  /* all before it were sent, by the last acknowledgement of the peer */
+	bool nak_sent; /* for it */
+	bool overflow; /* a frame beyond it was not buffered: no SACK, all must come again */
+	uint32_t last_out_of_order; /* number of the last frame that came beyond it */
+	uint32_t announced; /* all before it were sent, by the last acknowledgement of the peer */
 	/* The reordering timeout or, once a NAK was sent, its repetition. CN_NEVER: no frame is
 	 * known to be missing. */
 	cn_time nak_at;

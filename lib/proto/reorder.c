@@ -35,7 +35,7 @@ bool cn_reorder_put(struct cn_reorder *r, const struct cn_wire *w, const uint8_t
 	return true;
 }
 
-bool cn_reorder_take(struct cn_reorder *r, uint32_t seq, struct cn_reorder_frame *out)
+bool cn_reorder_remove(struct cn_reorder *r, uint32_t seq, struct cn_reorder_frame *out)
 {
 	if (!cn_reorder_has(r, seq)) {
 		return false;

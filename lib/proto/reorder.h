@@ -29,7 +29,7 @@ bool cn_reorder_has(const struct cn_reorder *r, uint32_t seq);
 bool cn_reorder_put(struct cn_reorder *r, const struct cn_wire *w, const uint8_t *payload,
 		    uint8_t *buffer);
 /* Takes frame `seq` out. False: it is not there. */
-bool cn_reorder_take(struct cn_reorder *r, uint32_t seq, struct cn_reorder_frame *out);
+bool cn_reorder_remove(struct cn_reorder *r, uint32_t seq, struct cn_reorder_frame *out);
 /* Takes any frame out and returns its buffer; NULL: empty. */
 uint8_t *cn_reorder_drop(struct cn_reorder *r);
 /* The SACK bitmap beyond `expected`, with CN_SACK_VALID; 0: empty. */

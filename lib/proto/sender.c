@@ -24,7 +24,7 @@ void cn_sender_init(struct cn_peer *p, uint32_t first)
 
 	p->tx = (struct cn_sender){ .queue = queue, .rto_at = CN_NEVER };
 	cn_rtx_init(&p->tx.queue, first);
-	p->tx.asked = first;
+	p->tx.ackreq_end = first;
 	cn_cc_init(&p->tx.cc, c->initial_cwnd, c->send_window, first);
 }
 
@@ -81,7 +81,7 @@ uint32_t cn_sender_push(struct cn_peer *p, const struct cn_tx *tx, bool owned)
 	if (in_flight >= cwnd || (cwnd < 2 * cn_ack_every(n) && in_flight == (cwnd + 1) / 2)) {
 		f->flags |= CN_FLAG_ACKREQ;
 	}
-	cn_interarrival_note(&t->arrivals, n->now, n->config.dead_after / 6);
+	cn_interarrival_sample(&t->arrivals, n->now, n->config.dead_after / 6);
 	if (t->rto_at == CN_NEVER) {
 		t->rto_at = n->now + current_rto(p);
 	}
@@ -91,10 +91,10 @@ uint32_t cn_sender_push(struct cn_peer *p, const struct cn_tx *tx, bool owned)
 	return t->queue.end++;
 }
 
-void cn_sender_note_request(struct cn_peer *p, uint32_t seq)
+void cn_sender_ack_requested(struct cn_peer *p, uint32_t seq)
 {
-	if (!cn_serial_before(seq, p->tx.asked)) {
-		p->tx.asked = seq + 1;
+	if (!cn_serial_before(seq, p->tx.ackreq_end)) {
+		p->tx.ackreq_end = seq + 1;
 	}
 }
 
@@ -107,13 +107,13 @@ void cn_sender_request_ack(struct cn_peer *p)
 	}
 }
 
-static void note_loss(struct cn_peer *p, bool lost)
+static void sample_loss(struct cn_peer *p, bool lost)
 {
 	struct cn_node *n = p->node;
 
 	n->loss -= n->loss / 32;
 	n->loss += lost ? 65536 / 32 : 0;
-	cn_liveness_note_loss(p, lost);
+	cn_liveness_sample_loss(p, lost);
 }
 
 void cn_sender_ack(struct cn_peer *p, uint32_t ack)
@@ -131,12 +131,12 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 		struct cn_rtx_frame *f = cn_rtx_at(q, seq);
 
 		sample = f->resent ? 0 : p->node->now - f->sent_at;
-		note_loss(p, f->resent);
+		sample_loss(p, f->resent);
 		release(p, f);
 	}
 	q->una = ack;
-	if (cn_serial_before(t->asked, ack)) {
-		t->asked = ack;
+	if (cn_serial_before(t->ackreq_end, ack)) {
+		t->ackreq_end = ack;
 	}
 	if (cn_serial_before(q->next, ack)) {
 		q->next = ack;
@@ -264,9 +264,9 @@ static bool was_heard(const struct cn_peer *p)
  * team that is not ready there, a peer sends nothing, and keeps what comes until it is. If such
  * frames filled the window for so long, they could keep back what the peer needs to be ready.
  */
-static bool gives_way(const struct cn_peer *p)
+static bool yields_window(const struct cn_peer *p)
 {
-	return !was_heard(p) && cn_node_window(p->node)->kept_back;
+	return !was_heard(p) && cn_node_window(p->node)->blocked;
 }
 
 void cn_sender_timeout(struct cn_peer *p)
@@ -284,7 +284,7 @@ void cn_sender_timeout(struct cn_peer *p)
 			return;
 		}
 		cn_cc_timeout(&t->cc, t->queue.una, t->queue.end);
-		if (gives_way(p)) {
+		if (yields_window(p)) {
 			go_back(p, 0);
 			leave_network(p);
 			t->rnr_until = t->rto_at = p->node->now + rnr_first;
@@ -344,7 +344,7 @@ void cn_sender_drop_all(struct cn_peer *p)
 		release(p, cn_rtx_at(&t->queue, t->queue.una++));
 	}
 	cn_rtx_trim(&t->queue, &p->node->rings);
-	t->queue.next = t->asked = t->queue.end;
+	t->queue.next = t->ackreq_end = t->queue.end;
 	t->rto_at = CN_NEVER;
 	t->rnr_until = 0;
 }

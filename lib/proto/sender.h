@@ -26,10 +26,10 @@ struct cn_sender {
 	uint32_t una_resends;
 	bool una_answered;
 	/* The end of the frames whose acknowledgement was requested last; una at least. */
-	uint32_t asked;
-	cn_time rnr_until;    /* RNR timeout: nothing is sent before; 0: the receiver is ready */
-	cn_time rnr_wait;     /* the last one; doubles */
-	cn_time behind_since; /* the peer acknowledges less than una; 0: it does not */
+	uint32_t ackreq_end;
+	cn_time rnr_until;	 /* RNR timeout: nothing is sent before; 0: the receiver is ready */
+	cn_time rnr_wait;	 /* the last one; doubles */
+	cn_time stale_ack_since; /* the peer acknowledges less than una; 0: it does not */
 };
 
 /* A session begins: the first frame gets number `first`. */
@@ -39,7 +39,7 @@ uint32_t cn_sender_push(struct cn_peer *p, const struct cn_tx *tx, bool owned);
 void cn_sender_free(struct cn_peer *p);
 
 /* An ACK request for frame `seq` and those before it is being sent. */
-void cn_sender_note_request(struct cn_peer *p, uint32_t seq);
+void cn_sender_ack_requested(struct cn_peer *p, uint32_t seq);
 /* Requests an acknowledgement of what is in flight by an ACK frame of its own. */
 void cn_sender_request_ack(struct cn_peer *p);
 

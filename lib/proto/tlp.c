@@ -10,7 +10,7 @@ cn_time cn_node_pto(const struct cn_node *n)
 	return slow > n->config.pto_min ? slow : n->config.pto_min;
 }
 
-void cn_tlp_note_data(struct cn_node *n)
+void cn_tlp_data_received(struct cn_node *n)
 {
 	cn_time gap = n->now - n->idle.last_data;
 

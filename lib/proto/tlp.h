@@ -31,9 +31,9 @@ struct cn_idle {
 
 /* The probe timeout. On slow links eight inter-arrival times, for queues are some frames long. */
 cn_time cn_node_pto(const struct cn_node *n);
-void cn_tlp_note_data(struct cn_node *n);    /* a reliable frame was accepted */
-void cn_tlp_expire(struct cn_peer *p);	     /* tlp.at has come */
-void cn_tlp_idle_timeout(struct cn_node *n); /* the timer of struct cn_idle has expired */
+void cn_tlp_data_received(struct cn_node *n); /* a reliable frame was accepted */
+void cn_tlp_expire(struct cn_peer *p);	      /* tlp.at has come */
+void cn_tlp_idle_timeout(struct cn_node *n);  /* the timer of struct cn_idle has expired */
 /* A peer without a timer is waited for: the node may be idle then, unless it is to be seen before.
  */
 void cn_tlp_await_idle(struct cn_node *n, cn_time at);

@@ -8,7 +8,7 @@
 #define WAYS	  4u
 #define SLOTS_MAX 1024u
 /* An entry is kept for so long after its hello was sent, for the spacing of hellos. */
-static const cn_time kept_for = 1000 * CN_MS;
+static const cn_time entry_lifetime = 1000 * CN_MS;
 /* Replies to all addresses together: at least so many at once, and per second. */
 #define REPLIES_LEAST 64u
 
@@ -60,7 +60,7 @@ static void set_due(struct cn_node *n, struct cn_unvalidated *s)
 		n->unvalidated_first = s;
 	}
 	n->unvalidated_last = s;
-	cn_heap_set(&n->timers, &s->timer, n->now + kept_for);
+	cn_heap_set(&n->timers, &s->timer, n->now + entry_lifetime);
 }
 
 void cn_unvalidated_reply(struct cn_node *n, const uint8_t mac[6], enum cn_hello_why why,

@@ -65,7 +65,7 @@ static uint64_t link_rate(const struct cn_cost *c, const struct cn_tree *t, uint
 double cn_cost_message_and_wire(const struct cn_cost *c, const struct cn_tree *t, uint32_t a,
 				uint32_t b, uint64_t bytes, double *wire)
 {
-	uint32_t x = t->host[a], y = t->host[b], top = cn_tree_meet(t, x, y);
+	uint32_t x = t->host[a], y = t->host[b], top = cn_tree_lca(t, x, y);
 	uint64_t slowest = UINT64_MAX, rate;
 	double frames = 0, longest = 0, one;
 	uint64_t first = bytes < c->payload ? bytes : c->payload;

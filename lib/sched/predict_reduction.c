@@ -220,7 +220,7 @@ struct rounds {
 };
 
 /* `steps`: rounds with their additional messages. */
-static struct rounds look_at_rounds(const struct cn_network *n, uint32_t parts, double steps)
+static struct rounds measure_rounds(const struct cn_network *n, uint32_t parts, double steps)
 {
 	const struct cn_tree *t = n->layout->tree;
 	struct rounds out = { 0, steps * n->latency, false };
@@ -289,7 +289,7 @@ static double all_rounds(const struct cn_network *n, double *steps)
 	double path, link;
 
 	*steps = rounds + (more ? 1 : 0);
-	r = look_at_rounds(n, parts, *steps);
+	r = measure_rounds(n, parts, *steps);
 	/* Frames are passed on as they come, combined: either the first one's way through all
 	 * rounds takes longest, and the others follow it, or the link that carries most. */
 	path = r.ways + (rounds > 0 ? (rounds - 1) * combining : 0) +

@@ -203,8 +203,8 @@ uint64_t cn_frames_per_pair(const struct cn_layout *l, uint64_t bytes, uint64_t 
 	return messages * (bytes / payload + (bytes % payload > 0 || bytes == 0));
 }
 
-static void look(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
-		 bool *no_memory, struct cn_network *n)
+static void fill_network(const struct cn_layout *l, const struct cn_plan *p,
+			 const struct cn_cost *c, bool *no_memory, struct cn_network *n)
 {
 	*n = (struct cn_network){ .layout = l, .plan = p, .cost = c, .no_memory = no_memory };
 	n->local = most_local(l);
@@ -307,7 +307,7 @@ static size_t predict(const struct cn_layout *l, const struct cn_plan *p, const 
 	const struct cn_algorithm *a = cn_algorithms(&rows);
 	const uint32_t at_once = cn_sent_at_once(l);
 
-	look(l, p, c, no_memory, &n);
+	fill_network(l, p, c, no_memory, &n);
 	for (size_t i = 0; i < rows; i++) {
 		struct cn_prediction *x = &out[count];
 

@@ -116,8 +116,8 @@ static int extra_word(const struct cn_build *b, const struct statement *s, unsig
 }
 
 /* switch NAME [input-buffered] | host NAME [mac XX:XX:XX:XX:XX:XX] */
-static int take_vertex(struct cn_build *b, const struct statement *s, bool is_switch,
-		       struct cn_err *err)
+static int parse_vertex(struct cn_build *b, const struct statement *s, bool is_switch,
+			struct cn_err *err)
 {
 	uint8_t mac[6];
 	unsigned int n = 2;
@@ -155,7 +155,7 @@ static int take_vertex(struct cn_build *b, const struct statement *s, bool is_sw
 }
 
 /* link A B rate RATE [buffer FRAMES] [channels N] */
-static int take_link(struct cn_build *b, const struct statement *s, struct cn_err *err)
+static int parse_link(struct cn_build *b, const struct statement *s, struct cn_err *err)
 {
 	uint64_t rate = 0, buffer = 0, channels = 1;
 	unsigned int at = 5;
@@ -202,19 +202,19 @@ static int take_link(struct cn_build *b, const struct statement *s, struct cn_er
 			     err);
 }
 
-static int take_statement(struct cn_build *b, const struct statement *s, struct cn_err *err)
+static int parse_statement(struct cn_build *b, const struct statement *s, struct cn_err *err)
 {
 	if (s->n == 0) {
 		return COLLNET_OK;
 	}
 	if (strcmp(s->word[0], "switch") == 0) {
-		return take_vertex(b, s, true, err);
+		return parse_vertex(b, s, true, err);
 	}
 	if (strcmp(s->word[0], "host") == 0) {
-		return take_vertex(b, s, false, err);
+		return parse_vertex(b, s, false, err);
 	}
 	if (strcmp(s->word[0], "link") == 0) {
-		return take_link(b, s, err);
+		return parse_link(b, s, err);
 	}
 	return cn_build_fail(b, b->line, err, "expected 'switch', 'host' or 'link', found '%s'",
 			     s->word[0]);
@@ -243,7 +243,7 @@ int cn_topo_parse(const char *text, size_t len, const char *name, struct cn_topo
 		n = end == NULL ? len - at : (size_t)(end - (text + at));
 		rc = cut_line(&b, text + at, n, &s, err);
 		if (rc == COLLNET_OK) {
-			rc = take_statement(&b, &s, err);
+			rc = parse_statement(&b, &s, err);
 		}
 		at += n + 1;
 		if (rc == COLLNET_OK && at < len) {

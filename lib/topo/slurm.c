@@ -43,10 +43,10 @@ struct slurm {
 /* ---- host lists ------------------------------------------------------------------------- */
 
 /* What to do with a name of a list. */
-typedef int (*take_name)(struct slurm *s, const struct line *l, const char *name,
-			 struct cn_err *err);
+typedef int (*parse_name)(struct slurm *s, const struct line *l, const char *name,
+			  struct cn_err *err);
 
-static int each_name(struct slurm *s, const struct line *l, const char *list, take_name take,
+static int each_name(struct slurm *s, const struct line *l, const char *list, parse_name take,
 		     struct cn_err *err)
 {
 	char name[COLLNET_NAME_MAX + 2]; /* a longer one is cut to this, and so refused */
@@ -134,7 +134,7 @@ static int copy_line(const struct slurm *s, const char *text, size_t len, size_t
 }
 
 /* "KEY = VALUE" at *p; both are cut out in place. False: it is something else. */
-static bool take_pair(char **p, char **key, char **value)
+static bool next_pair(char **p, char **key, char **value)
 {
 	char *q = *p, *key_end, quote = '\0';
 
@@ -175,7 +175,7 @@ static int shown(const char *word)
 	return n > 40 ? 40 : (int)n;
 }
 
-static int take_line(struct slurm *s, char *p, struct cn_err *err)
+static int parse_line(struct slurm *s, char *p, struct cn_err *err)
 {
 	struct line l = { .number = s->b.line }, *lines;
 	const struct {
@@ -191,7 +191,7 @@ static int take_line(struct slurm *s, char *p, struct cn_err *err)
 	for (p += strspn(p, " \t\r"); *p != '\0'; p += strspn(p, " \t\r")) {
 		const char *word = p;
 
-		if (!take_pair(&p, &key, &value)) {
+		if (!next_pair(&p, &key, &value)) {
 			return cn_build_fail(&s->b, s->b.line, err,
 					     "expected KEY=VALUE, found '%.*s'", shown(word), word);
 		}
@@ -377,7 +377,7 @@ static int read_lines(struct slurm *s, const char *text, size_t len, struct cn_e
 		lines = 0;
 		rc = copy_line(s, text, len, &at, &lines, &to, err);
 		if (rc == COLLNET_OK) {
-			rc = take_line(s, line, err);
+			rc = parse_line(s, line, err);
 		}
 		if (rc == COLLNET_OK && at < len) {
 			s->b.line += lines;

@@ -41,7 +41,7 @@ static int scratch_new(struct scratch *s, uint32_t n, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-static int take_hosts(const struct cn_topo *topo, const uint32_t *hosts, uint32_t n,
+static int mark_hosts(const struct cn_topo *topo, const uint32_t *hosts, uint32_t n,
 		      struct scratch *s, struct cn_err *err)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -209,7 +209,7 @@ int cn_tree_make(const struct cn_topo *topo, const uint32_t *hosts, uint32_t n, 
 	}
 	rc = scratch_new(&s, topo->nvertices, err);
 	if (rc == COLLNET_OK) {
-		rc = take_hosts(topo, hosts, n, &s, err);
+		rc = mark_hosts(topo, hosts, n, &s, err);
 	}
 	if (rc != COLLNET_OK) {
 		free(s.below);
@@ -247,7 +247,7 @@ void cn_tree_free(struct cn_tree *t)
 	}
 }
 
-uint32_t cn_tree_meet(const struct cn_tree *t, uint32_t x, uint32_t y)
+uint32_t cn_tree_lca(const struct cn_tree *t, uint32_t x, uint32_t y)
 {
 	while (!cn_tree_below(t, y, x)) {
 		x = t->v[x].parent;
@@ -257,7 +257,7 @@ uint32_t cn_tree_meet(const struct cn_tree *t, uint32_t x, uint32_t y)
 
 uint32_t cn_tree_path(const struct cn_tree *t, uint32_t a, uint32_t b, uint32_t *links)
 {
-	uint32_t x = t->host[a], y = t->host[b], top = cn_tree_meet(t, x, y), n = 0, down;
+	uint32_t x = t->host[a], y = t->host[b], top = cn_tree_lca(t, x, y), n = 0, down;
 
 	for (; x != top; x = t->v[x].parent) {
 		links[n++] = 2 * x;
@@ -271,7 +271,7 @@ uint32_t cn_tree_path(const struct cn_tree *t, uint32_t a, uint32_t b, uint32_t 
 
 uint32_t cn_tree_hops(const struct cn_tree *t, uint32_t a, uint32_t b)
 {
-	uint32_t x = t->host[a], y = t->host[b], top = cn_tree_meet(t, x, y);
+	uint32_t x = t->host[a], y = t->host[b], top = cn_tree_lca(t, x, y);
 	uint32_t links = t->v[x].depth + t->v[y].depth - 2 * t->v[top].depth;
 
 	return links == 0 ? 0 : links - 1;

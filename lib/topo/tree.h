@@ -55,7 +55,7 @@ static inline uint64_t cn_tree_rate(const struct cn_tree *t, uint32_t x)
 }
 
 /* Lowest common ancestor of two vertices. */
-uint32_t cn_tree_meet(const struct cn_tree *t, uint32_t x, uint32_t y);
+uint32_t cn_tree_lca(const struct cn_tree *t, uint32_t x, uint32_t y);
 /*
  * The path from node a to node b: directed links in order, at most 2 * height; returns their
  * number (0: the same node). The switches on it, its length in hops, are one less.

@@ -7,7 +7,7 @@
 #define DIGITS_MAX 9 /* of a number in brackets */
 
 /* A number of at most DIGITS_MAX digits. */
-static bool take_number(const char **p, uint32_t *out, int *width)
+static bool parse_number(const char **p, uint32_t *out, int *width)
 {
 	uint32_t n = 0;
 	int digits = 0;
@@ -21,18 +21,18 @@ static bool take_number(const char **p, uint32_t *out, int *width)
 }
 
 /* "07" or "01-12" at p; *next is what follows. The width is the first number's. */
-static bool take_range(struct cn_hostlist *h, unsigned int g, const char *p, const char **next)
+static bool parse_range(struct cn_hostlist *h, unsigned int g, const char *p, const char **next)
 {
 	int width;
 
 	h->present[g] = p;
-	if (!take_number(&p, &h->now[g], &h->width[g])) {
+	if (!parse_number(&p, &h->now[g], &h->width[g])) {
 		return false;
 	}
 	h->last[g] = h->now[g];
 	if (*p == '-') {
 		p++;
-		if (!take_number(&p, &h->last[g], &width) || h->last[g] < h->now[g]) {
+		if (!parse_number(&p, &h->last[g], &width) || h->last[g] < h->now[g]) {
 			return false;
 		}
 	}
@@ -41,7 +41,7 @@ static bool take_range(struct cn_hostlist *h, unsigned int g, const char *p, con
 }
 
 /* Reads the element at h->at and puts every group at its first number. False: no list. */
-static bool take_element(struct cn_hostlist *h)
+static bool parse_element(struct cn_hostlist *h)
 {
 	const char *q = h->at;
 
@@ -59,12 +59,12 @@ static bool take_element(struct cn_hostlist *h)
 		const char *next = h->ranges[h->groups] = ++q;
 
 		do {
-			if (!take_range(h, h->groups, next, &next)) {
+			if (!parse_range(h, h->groups, next, &next)) {
 				return false;
 			}
 		} while (*next++ == ',');
 		q = next;
-		(void)take_range(h, h->groups, h->ranges[h->groups], &next);
+		(void)parse_range(h, h->groups, h->ranges[h->groups], &next);
 		h->groups++;
 	}
 	if (*q == ']' || q == h->at) {
@@ -86,10 +86,10 @@ static bool advance(struct cn_hostlist *h)
 		}
 		next = h->present[g] + strcspn(h->present[g], ",]");
 		if (*next == ',') {
-			(void)take_range(h, g, next + 1, &next);
+			(void)parse_range(h, g, next + 1, &next);
 			return true;
 		}
-		(void)take_range(h, g, h->ranges[g], &next);
+		(void)parse_range(h, g, h->ranges[g], &next);
 	}
 	return false;
 }
@@ -126,7 +126,7 @@ int cn_hostlist_next(struct cn_hostlist *h, char *name, size_t size)
 			}
 			h->at++; /* the comma */
 		}
-		if (!take_element(h)) {
+		if (!parse_element(h)) {
 			return -1;
 		}
 		h->within = true;

@@ -30,7 +30,7 @@ static bool same_word(const char *a, const char *b)
 }
 
 /* Decimal digits at *p, at least one; moves *p behind them. */
-static bool take_digits(const char **p, uint64_t *out)
+static bool parse_digits(const char **p, uint64_t *out)
 {
 	uint64_t n = 0, digit;
 
@@ -52,7 +52,7 @@ bool cn_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
 	uint64_t n;
 
-	if (!take_digits(&text, &n) || *text != '\0' || n < min || n > max) {
+	if (!parse_digits(&text, &n) || *text != '\0' || n < min || n > max) {
 		return false;
 	}
 	*out = n;
@@ -60,7 +60,7 @@ bool cn_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 }
 
 /* The digits behind a decimal point, times `factor`; a fraction of a bit is an error. */
-static bool take_fraction(const char **p, uint64_t factor, uint64_t *out)
+static bool parse_fraction(const char **p, uint64_t factor, uint64_t *out)
 {
 	uint64_t sum = 0;
 
@@ -102,13 +102,13 @@ bool cn_parse_rate(const char *text, uint64_t *bits_per_second)
 {
 	uint64_t whole, fraction = 0, factor;
 
-	if (!take_digits(&text, &whole)) {
+	if (!parse_digits(&text, &whole)) {
 		return false;
 	}
 	factor = rate_unit(text + strspn(text, ".0123456789"));
 	if (*text == '.') {
 		text++;
-		if (!take_fraction(&text, factor, &fraction)) {
+		if (!parse_fraction(&text, factor, &fraction)) {
 			return false;
 		}
 	}
@@ -125,7 +125,7 @@ bool cn_parse_size(const char *text, uint64_t *bytes)
 	unsigned int shift = 0;
 	uint64_t n;
 
-	if (!take_digits(&text, &n)) {
+	if (!parse_digits(&text, &n)) {
 		return false;
 	}
 	if (*text != '\0') {

@@ -85,9 +85,9 @@ const struct mutate_grammar mutate_grammar = {
 	.steps = steps,
 };
 
-static struct cn_msg_place place(struct fixture *w)
+static struct cn_msg_buffer_ref place(struct fixture *w)
 {
-	struct cn_msg_place p = { .region = byte(w) % 8u };
+	struct cn_msg_buffer_ref p = { .region = byte(w) % 8u };
 
 	p.offset = byte(w) * 256u;
 	if (p.region == 7) {
@@ -98,9 +98,9 @@ static struct cn_msg_place place(struct fixture *w)
 }
 
 /* Writes blocks into the client's region: small ones, and now and then one beyond all memory. */
-static struct cn_msg_place blocks(struct fixture *w, int i)
+static struct cn_msg_buffer_ref blocks(struct fixture *w, int i)
 {
-	struct cn_msg_place p = place(w);
+	struct cn_msg_buffer_ref p = place(w);
 	const struct cn_client *c = w->end[i].client;
 	const struct cn_mapping *s = p.region != CN_MSG_NO_REGION && c != NULL
 					     ? c->regions[p.region]

@@ -267,7 +267,7 @@ static void decapsulate(const uint8_t *frame, size_t len, size_t size)
 			continue;
 		}
 		s.size = size;
-		while ((n = cn_super_frame_take(&s, out, 3)) > 0) {
+		while ((n = cn_super_frame_next(&s, out, 3)) > 0) {
 			for (size_t i = 0; i < n; i++) {
 				script_check(out[i].ether == frame && out[i].len > 0 &&
 					     out[i].data >= frame + CN_ETH_HEADER &&

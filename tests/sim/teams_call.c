@@ -377,7 +377,7 @@ void teams_make_call(struct team_call *c)
 		p->blocked = NULL;
 	}
 	if (rc != COLLNET_OK && p->members[team] != NULL) {
-		cn_member_gives_up(p->members[team]);
+		cn_member_drops_call(p->members[team]);
 	}
 	if (is_refused(c, rc)) {
 		p->called[team] -= c->seq != UINT32_MAX;

@@ -107,7 +107,7 @@ uint32_t bcast_height(const struct bcast_team *t, uint32_t root, uint32_t kids)
 	uint32_t phases;
 
 	assert_int_equal(cn_bcast_kary_tree(&t->l, root, kids, &b, NULL), COLLNET_OK);
-	assert_int_equal(cn_bcast_cut(&b, 1, 0, NULL), COLLNET_OK);
+	assert_int_equal(cn_bcast_segment(&b, 1, 0, NULL), COLLNET_OK);
 	assert_int_equal(cn_bcast_colour(&b, t->tree, NULL), COLLNET_OK);
 	phases = b.phases;
 	cn_bcast_done(&b);

@@ -236,8 +236,8 @@ void b_cut(struct cn_sched *s, uint32_t i)
 	}
 }
 
-int b_judge(const struct book *b, unsigned guarantees, struct cn_check_report *r,
-	    struct cn_err *err)
+int b_verdict(const struct book *b, unsigned guarantees, struct cn_check_report *r,
+	      struct cn_err *err)
 {
 	struct cn_check *c = NULL;
 	int rc = cn_check_new(&b->l, &b->p, &c, err);
@@ -257,7 +257,7 @@ void b_expect(const struct book *b, unsigned guarantees, const char *message)
 {
 	struct cn_check_report r;
 	struct cn_err err = { 0 };
-	int rc = b_judge(b, guarantees, &r, &err);
+	int rc = b_verdict(b, guarantees, &r, &err);
 
 	assert_string_equal(err.text, message);
 	assert_int_equal(rc, message[0] == '\0' ? COLLNET_OK : COLLNET_EINVAL);

@@ -73,8 +73,8 @@ struct cn_action *b_action(const struct book *b, uint32_t node, enum cn_action_k
 void b_cut(struct cn_sched *s, uint32_t i);
 
 /* The checker's word. */
-int b_judge(const struct book *b, unsigned guarantees, struct cn_check_report *r,
-	    struct cn_err *err);
+int b_verdict(const struct book *b, unsigned guarantees, struct cn_check_report *r,
+	      struct cn_err *err);
 /* Its message, or "" where all is well. Fails the test. */
 void b_expect(const struct book *b, unsigned guarantees, const char *message);
 

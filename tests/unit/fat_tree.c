@@ -62,7 +62,7 @@ void fat_tree_plan(const struct fat_tree *m, enum cn_op_kind op, const char *nam
 	}
 }
 
-void fat_tree_assert_all_heard(const uint8_t *heard, uint32_t n)
+void fat_tree_assert_all_received(const uint8_t *heard, uint32_t n)
 {
 	for (uint32_t a = 0; a < n; a++) {
 		for (uint32_t b = 0; b < n; b++) {

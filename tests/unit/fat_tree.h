@@ -25,6 +25,6 @@ void fat_tree_plan(const struct fat_tree *m, enum cn_op_kind op, const char *nam
 		   uint32_t node, struct cn_sched *s);
 
 /* Every node has received from every other one exactly once, and not from itself. */
-void fat_tree_assert_all_heard(const uint8_t *heard, uint32_t n);
+void fat_tree_assert_all_received(const uint8_t *heard, uint32_t n);
 
 #endif

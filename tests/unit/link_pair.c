@@ -211,7 +211,7 @@ void link_expect_burst(struct cn_link *l, uint32_t count)
 	assert_int_equal(next, count);
 }
 
-uint32_t link_count_beside_drops(struct cn_link *l, uint32_t count)
+uint32_t link_count_received(struct cn_link *l, uint32_t count)
 {
 	struct cn_link_counters counters = { 0 };
 	struct cn_rx_frame f[BATCH];

@@ -47,6 +47,6 @@ void link_assert_silent(struct cn_link *l);
 /* So many full frames come, numbered from 0, and no more. */
 void link_expect_burst(struct cn_link *l, uint32_t count);
 /* Takes frames until so many have come or were dropped for want of room; returns how many came. */
-uint32_t link_count_beside_drops(struct cn_link *l, uint32_t count);
+uint32_t link_count_received(struct cn_link *l, uint32_t count);
 
 #endif

@@ -145,7 +145,7 @@ static int mark_turns(struct calendar *c, const struct cn_tree *t, uint32_t top,
 static int mark_pair(struct calendar *c, const struct cn_tree *t, uint32_t x, uint32_t y,
 		     int64_t other, struct cn_err *err)
 {
-	uint32_t top = cn_tree_meet(t, x, y);
+	uint32_t top = cn_tree_lca(t, x, y);
 	int rc = COLLNET_OK;
 
 	/* Both turn at `top` towards others, or both come up further, to reach some. */

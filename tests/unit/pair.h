@@ -79,7 +79,7 @@ struct pair {
 	struct pair_packet *queue; /* heap by (at, order) */
 	uint32_t queued, queue_cap;
 	uint8_t *spare[PAIR_SPARE]; /* packets' memory, kept: so that a steady state allocates
-				       nothing */
+				     * nothing */
 	uint32_t nspare;
 	uint64_t order, frames;
 	char log[PAIR_LOG];
@@ -111,7 +111,7 @@ bool pair_run_flows(struct pair *p, cn_time duration);
 /* A new pair whose nodes all see each other. */
 struct pair *pair_up(uint32_t nodes, uint64_t seed);
 /* A few frames each way, from where the flows are; after a restart they begin at 0. */
-void pair_talk(struct pair *p, uint32_t a, uint32_t b);
+void pair_exchange(struct pair *p, uint32_t a, uint32_t b);
 /* `at` expects something from `of`, so that it probes a silent peer. */
 void pair_expect(struct pair *p, uint32_t at, uint32_t of);
 /* Gets the harness's own memory beforehand, for tests that count allocations. */

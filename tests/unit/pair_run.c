@@ -89,7 +89,7 @@ struct pair *pair_up(uint32_t nodes, uint64_t seed)
 	return p;
 }
 
-void pair_talk(struct pair *p, uint32_t a, uint32_t b)
+void pair_exchange(struct pair *p, uint32_t a, uint32_t b)
 {
 	p->flows[a][b].sent = p->flows[a][b].total = 0;
 	p->flows[a][b].received = p->flows[a][b].acked = 0;

@@ -26,13 +26,13 @@ struct cn_daemon *ring_daemon(void)
 	return d;
 }
 
-void ring_client_say(struct ring_client *e, const void *m, size_t len)
+void ring_client_send(struct ring_client *e, const void *m, size_t len)
 {
 	assert_int_equal(send(e->fd, m, len, MSG_DONTWAIT), len);
 	cn_client_readable(e->client);
 }
 
-uint32_t ring_client_hear(struct ring_client *e, int *fd)
+uint32_t ring_client_recv(struct ring_client *e, int *fd)
 {
 	static union cn_msg m;
 	union {
@@ -69,10 +69,10 @@ void ring_client_connect(struct ring_client *e, struct cn_daemon *d, uid_t uid)
 	e->fd = p[1];
 	e->client = cn_client_new(d, p[0], uid);
 	assert_non_null(e->client);
-	ring_client_say(e, &hello, sizeof(hello));
-	assert_int_equal(ring_client_hear(e, NULL), CN_MSG_WELCOME);
-	ring_client_say(e, &rings, sizeof(rings));
-	assert_int_equal(ring_client_hear(e, &memory), CN_MSG_REPLY);
+	ring_client_send(e, &hello, sizeof(hello));
+	assert_int_equal(ring_client_recv(e, NULL), CN_MSG_WELCOME);
+	ring_client_send(e, &rings, sizeof(rings));
+	assert_int_equal(ring_client_recv(e, &memory), CN_MSG_REPLY);
 	assert_true(memory >= 0);
 	e->memory = mmap(NULL, RING_CLIENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
 	assert_ptr_not_equal(e->memory, MAP_FAILED);

@@ -22,9 +22,9 @@ void ring_client_connect(struct ring_client *e, struct cn_daemon *d, uid_t uid);
 /* After the daemon has closed it. */
 void ring_client_free(struct ring_client *e);
 /* Sends a message, and has the daemon read. */
-void ring_client_say(struct ring_client *e, const void *m, size_t len);
+void ring_client_send(struct ring_client *e, const void *m, size_t len);
 /* The next message on the socket; its type, 0: none. A descriptor that it brings is in *fd. */
-uint32_t ring_client_hear(struct ring_client *e, int *fd);
+uint32_t ring_client_recv(struct ring_client *e, int *fd);
 /* A request in its ring. */
 enum cn_shm_ring_status ring_client_post(struct ring_client *e, uint32_t tag, uint32_t team);
 /* Takes the next completion, with this status. */

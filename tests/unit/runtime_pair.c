@@ -75,7 +75,7 @@ static bool meets(const struct cn_runtime *s)
 	return runtime_peer_of(s) != NULL && cn_peer_alive(runtime_peer_of(s));
 }
 
-void runtime_meet(void)
+void runtime_discover(void)
 {
 	const cn_time until = cn_now() + RUNTIME_LONG;
 
@@ -134,7 +134,7 @@ void runtime_join_both(struct runtime_rank r[2])
 {
 	const cn_time until = cn_now() + RUNTIME_LONG;
 
-	runtime_meet();
+	runtime_discover();
 	runtime_join(&runtime_a, "job", 0, 2, &r[0]);
 	runtime_join(&runtime_b, "job", 1, 2, &r[1]);
 	while (r[0].calls == 0 || r[1].calls == 0) {

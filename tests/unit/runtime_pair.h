@@ -26,7 +26,7 @@ void runtime_open_as(struct cn_runtime_config c, struct cn_runtime *s);
 /* The other node; NULL: not discovered yet. */
 const struct cn_peer *runtime_peer_of(const struct cn_runtime *s);
 /* Runs both until they know each other. */
-void runtime_meet(void);
+void runtime_discover(void);
 /* Node b runs in a thread of its own until it is stopped. */
 void runtime_start_answering(void);
 void runtime_stop_answering(void);

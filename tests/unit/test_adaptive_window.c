@@ -137,7 +137,7 @@ static void window__settles(void **state)
 		run(&w, capacity, frames);
 		assert_in_range(w.window, capacity / 2, capacity + 1);
 		assert_in_range(run(&w, capacity, frames), 1, 10);
-		assert_true(w.patience > 512);
+		assert_true(w.probe_wait > 512);
 	}
 }
 

@@ -474,12 +474,12 @@ static void auth__restart(void **state)
 	struct pair *p = up(2);
 
 	(void)state;
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	pair_stop(p, 1);
 	pair_start(p, 1);
 	pair_run(p, 2000 * CN_MS);
 	assert_true(pair_is_up(p, 0, 1) && pair_is_up(p, 1, 0));
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	cn_node_bye(p->nodes[1].node, CN_BYE_DAEMON);
 	pair_poke(p);
 	pair_run(p, 10 * CN_MS);

@@ -190,7 +190,7 @@ static void cn_bcast_colour__counts_channels(void **state)
 		assert_int_equal(cn_bcast_init(&b, 6, 0, NULL), COLLNET_OK);
 		memcpy(b.parent + 1, parent + 1, 5 * sizeof(*parent));
 		assert_int_equal(cn_bcast_arrange(&b, seq, NULL), COLLNET_OK);
-		assert_int_equal(cn_bcast_cut(&b, 100, 10, NULL), COLLNET_OK);
+		assert_int_equal(cn_bcast_segment(&b, 100, 10, NULL), COLLNET_OK);
 		assert_int_equal(cn_bcast_colour(&b, t.tree, NULL), COLLNET_OK);
 		assert_int_equal(b.period, want[channels - 1]);
 		/* h1 has it after phase 0 and h2 after phase 1: both could send in phase 2, as

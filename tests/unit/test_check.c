@@ -56,7 +56,7 @@ static void run__all_is_well(void **state)
 	struct cn_err err = { 0 };
 
 	(void)state;
-	assert_int_equal(b_judge(b, ALL, &r, &err), COLLNET_OK);
+	assert_int_equal(b_verdict(b, ALL, &r, &err), COLLNET_OK);
 	assert_int_equal(r.messages, 12);
 	assert_int_equal(r.syncs, b->ny);
 	assert_int_equal(r.phases, 4);
@@ -82,11 +82,11 @@ static void run__bottleneck_by_rates(void **state)
 	(void)state;
 	topo->links[b->tree->v[most / 2].link].rate = 10000000000;
 	topo->links[b->tree->v[slow / 2].link].rate = 100000000;
-	assert_int_equal(b_judge(b, 0, &r, &err), COLLNET_OK);
+	assert_int_equal(b_verdict(b, 0, &r, &err), COLLNET_OK);
 	assert_int_equal(r.bottleneck / 2, slow / 2);
 	assert_true(r.link_total < 40);
 	topo->links[b->tree->v[slow / 2].link].channels = 200;
-	assert_int_equal(b_judge(b, 0, &r, &err), COLLNET_OK);
+	assert_int_equal(b_verdict(b, 0, &r, &err), COLLNET_OK);
 	assert_int_not_equal(r.bottleneck / 2, slow / 2);
 	b_close(b);
 }
@@ -103,7 +103,7 @@ static void run__everything_at_once(void **state)
 		b->m[i].phase = 0;
 	}
 	b_write(b);
-	assert_int_equal(b_judge(b, 0, &r, &err), COLLNET_OK);
+	assert_int_equal(b_verdict(b, 0, &r, &err), COLLNET_OK);
 	assert_int_equal(r.phases, 1);
 	assert_int_equal(r.link_load, 4);
 	assert_int_equal(r.link_total, 40);
@@ -121,7 +121,7 @@ static void run__no_tree(void **state)
 
 	(void)state;
 	b->l.tree = NULL;
-	assert_int_equal(b_judge(b, 0, &r, &err), COLLNET_OK);
+	assert_int_equal(b_verdict(b, 0, &r, &err), COLLNET_OK);
 	assert_int_equal(r.bound, 0);
 	assert_int_equal(r.link_load, 0);
 	assert_int_equal(r.link_total, 0);
@@ -218,7 +218,7 @@ static void run__channels_are_counted(void **state)
 		b_write(b);
 		b_expect(b, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED, "");
 	}
-	assert_int_equal(b_judge(b, CN_GUARANTEE_LINKS, &r, &err), COLLNET_OK);
+	assert_int_equal(b_verdict(b, CN_GUARANTEE_LINKS, &r, &err), COLLNET_OK);
 	assert_int_equal(r.link_load, 2);
 	b->m[2].phase = 0;
 	b->ny = 0;

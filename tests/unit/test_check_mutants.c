@@ -332,7 +332,7 @@ static bool agree(const struct book *b, unsigned guarantees, const char *what, u
 	struct cn_check_report r;
 	struct cn_err err = { 0 };
 	const char *why;
-	bool good = b_judge(b, guarantees, &r, &err) == COLLNET_OK;
+	bool good = b_verdict(b, guarantees, &r, &err) == COLLNET_OK;
 
 	if (good != o_check(&b->l, &b->p, b->s, guarantees, &why)) {
 		fail_msg("seed %llu, %s: here \"%s\", there \"%s\"", (unsigned long long)from, what,

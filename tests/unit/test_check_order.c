@@ -39,17 +39,17 @@ static void run__told_at_the_end(void **state)
 	uint32_t i = b->s[A].n;
 
 	(void)state;
-	assert_int_equal(b_judge(b, ALL, &before, NULL), COLLNET_OK);
+	assert_int_equal(b_verdict(b, ALL, &before, NULL), COLLNET_OK);
 	while (b->s[A].actions[--i].kind != CN_ACT_SEND) {
 	}
 	a.phase = b->s[A].actions[i].phase;
 	b_add(b, A, a);
-	assert_int_not_equal(b_judge(b, ALL, &after, NULL), COLLNET_OK);
+	assert_int_not_equal(b_verdict(b, ALL, &after, NULL), COLLNET_OK);
 	a.kind = CN_ACT_RECV;
 	a.peer = A;
 	b_add(b, D, a);
 	b_expect(b, ALL, "");
-	assert_int_equal(b_judge(b, ALL, &after, NULL), COLLNET_OK);
+	assert_int_equal(b_verdict(b, ALL, &after, NULL), COLLNET_OK);
 	assert_int_equal(after.syncs, before.syncs + 1);
 	assert_int_equal(after.messages, before.messages);
 	b_close(b);
@@ -313,7 +313,7 @@ static void run__barrier(void **state)
 		b->p.algorithm = cn_algorithm_find(CN_OP_BARRIER, "dissemination")->id;
 		assert_int_equal(cn_sched_plan(&b->l, &b->p, i, &b->s[i], &e), COLLNET_OK);
 	}
-	assert_int_equal(b_judge(b, CN_GUARANTEE_OPTIMAL, &r, &err), COLLNET_OK);
+	assert_int_equal(b_verdict(b, CN_GUARANTEE_OPTIMAL, &r, &err), COLLNET_OK);
 	assert_int_equal(r.phases, 2);
 	assert_int_equal(r.bound, 2);
 	assert_int_equal(r.messages, 6);

@@ -175,7 +175,7 @@ static void accept__of_a_group(void **state)
 	}
 }
 
-static void must_be_told(int fd, int status, const char *text)
+static void must_receive_error(int fd, int status, const char *text)
 {
 	struct cn_msg_welcome m;
 
@@ -200,7 +200,7 @@ static void accept__keeps_places_for_root(void **state)
 		cn_client_accept(d);
 		assert_int_equal(d->nclients, 1);
 	}
-	must_be_told(fds[1], COLLNET_ELIMIT, "limit of 992 connections");
+	must_receive_error(fds[1], COLLNET_ELIMIT, "limit of 992 connections");
 	uid = 0;
 	fds[1] = connect_client();
 	cn_client_accept(d);
@@ -209,7 +209,7 @@ static void accept__keeps_places_for_root(void **state)
 	fds[2] = connect_client();
 	cn_client_accept(d);
 	assert_int_equal(d->nclients, 2);
-	must_be_told(fds[2], COLLNET_ELIMIT, "limit of 1024 connections");
+	must_receive_error(fds[2], COLLNET_ELIMIT, "limit of 1024 connections");
 	ngroups = d->nleft = 0;
 	close(fds[0]);
 	close(fds[1]);
@@ -231,7 +231,7 @@ static void accept__refuses_many_with_one_process(void **state)
 	out_of_memory = false;
 	assert_int_equal(forks, 1);
 	for (int i = 0; i < 32; i++) {
-		must_be_told(fds[i], COLLNET_ENOMEM, "out of memory");
+		must_receive_error(fds[i], COLLNET_ENOMEM, "out of memory");
 	}
 }
 
@@ -244,7 +244,7 @@ static void accept__without_epoll(void **state)
 	cn_client_accept(d);
 	cn_client_reap(d);
 	no_epoll = false;
-	must_be_told(fd, COLLNET_ENOMEM, "No space left on device");
+	must_receive_error(fd, COLLNET_ENOMEM, "No space left on device");
 	assert_int_equal(d->nclients, 0);
 }
 
@@ -316,7 +316,7 @@ static void region__of_more_than_4_gib(void **state)
 	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION },
 					 .bytes = ((uint64_t)1 << 32) + 4096 };
 	const bool fits = m.bytes <= SIZE_MAX;
-	struct cn_msg_place end = { .offset = m.bytes - 1 };
+	struct cn_msg_buffer_ref end = { .offset = m.bytes - 1 };
 	struct cn_mapping *ref;
 	struct cn_msg_reply reply;
 	int fd = connect_client();

@@ -269,8 +269,8 @@ static void control__mismatches_are_listed(void **state)
 	assert_int_equal(count, CONTROL_NODES);
 	cn_sim_cut(m.sim, control_link_of(m.topo, 0), 2, true);
 	cn_sim_run(m.sim, m.begin + CN_MS); /* what was under way */
-	cn_foreign_version_note(cn_engine_node(e), info[5].mac, &udp);
-	cn_foreign_version_note(cn_engine_node(e), mac, &twin);
+	cn_foreign_version_record(cn_engine_node(e), info[5].mac, &udp);
+	cn_foreign_version_record(cn_engine_node(e), mac, &twin);
 	/* The topology has its address, and another name, which others may have. */
 	m.topo->vertices[m.topo->hosts[3]].has_mac = true;
 	memcpy(m.topo->vertices[m.topo->hosts[3]].mac, mac, 6);

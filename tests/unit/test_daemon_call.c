@@ -92,12 +92,12 @@ static void run_task(void)
 	cn_call_take_task(d);
 }
 
-void __real_cn_helper_give(struct cn_helper *h, struct cn_engine *e);
-void __wrap_cn_helper_give(struct cn_helper *h, struct cn_engine *e);
+void __real_cn_helper_submit(struct cn_helper *h, struct cn_engine *e);
+void __wrap_cn_helper_submit(struct cn_helper *h, struct cn_engine *e);
 
-void __wrap_cn_helper_give(struct cn_helper *h, struct cn_engine *e)
+void __wrap_cn_helper_submit(struct cn_helper *h, struct cn_engine *e)
 {
-	__real_cn_helper_give(h, e);
+	__real_cn_helper_submit(h, e);
 	e->tasks.dropped |= drops;
 }
 
@@ -276,17 +276,17 @@ static void call__region_behind_another(void **state)
 	make_region(c, CN_MSG_RINGS, (CN_MSG_RINGS_BYTES + REGION - 1) / REGION * REGION);
 	assert_int_equal(heard(fd), CN_MSG_REPLY);
 	call_alltoall(c, 5, false);
-	assert_int_equal(c->requests.shared->held, 6);
+	assert_int_equal(c->requests.shared->blocked_on, 6);
 	assert_int_equal(send(fd, &bell, sizeof(bell), 0), sizeof(bell));
 	assert_int_equal(send(fd, &m, sizeof(m), 0), sizeof(m));
 	cn_client_readable(c);
 	assert_non_null(c->call.op);
-	assert_int_equal(c->requests.shared->beside, 2);
+	assert_int_equal(c->requests.shared->consumed_oob, 2);
 	assert_non_null(c->regions[1]);
 	assert_int_equal(heard(fd), CN_MSG_REPLY);
 	run_task();
 	assert_null(c->call.op);
-	assert_int_equal(c->requests.shared->held, 0);
+	assert_int_equal(c->requests.shared->blocked_on, 0);
 }
 
 /* The crowd, of which rank 0 is another client's, joins, and calls an all-to-all of no bytes. The

@@ -44,7 +44,7 @@ static void engine__rank_is_missing(void **state)
 	engine_leave_all(w);
 	engine_run(w, 100 * CN_MS);
 	/* Every host has a rank; one has heard another cluster. */
-	cn_other_cluster_note(cn_engine_node(w->engines[3]), 7);
+	cn_other_cluster_record(cn_engine_node(w->engines[3]), 7);
 	for (uint32_t r = 0; r < 7; r++) {
 		engine_join(w, r, r % 4, "seven", 2 * SECOND);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/coll: teams that wait for others take no part in polls (cn_transport_rest()), whatever they
- * wait for, and go on at once when it comes.
+ * lib/coll: teams that wait for others take no part in polls (cn_transport_deactivate_idle()),
+ * whatever they wait for, and go on at once when it comes.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -66,7 +66,7 @@ static uint32_t compare_plan(const struct fat_tree *m, uint32_t me, const uint32
  */
 static uint64_t fattree_start(const struct cn_tree *t, uint32_t from, uint32_t to, uint32_t phase)
 {
-	uint32_t x = t->host[from], top = cn_tree_meet(t, x, t->host[to]);
+	uint32_t x = t->host[from], top = cn_tree_lca(t, x, t->host[to]);
 
 	/*
 	 * With T = step + depth of the sender: a packet goes up from depth q in step T - q and down
@@ -119,7 +119,7 @@ static struct st_result run_exchange(const struct fat_tree *m, uint32_t *phases)
 
 	count = exchange_packets(m, &p, phases);
 	r = st_run(m->tree, p, count, heard);
-	fat_tree_assert_all_heard(heard, n);
+	fat_tree_assert_all_received(heard, n);
 	assert_int_equal(r.waits, 0);
 	free(heard);
 	free(p);

@@ -30,7 +30,7 @@ static void multinode__flooding_n_plus_1_steps(void **state)
 			p[i] = (struct st_packet){ i, ST_EVERYBODY, ST_EVERYBODY, 1, 0 };
 		}
 		r = st_run(m.tree, p, n, heard);
-		fat_tree_assert_all_heard(heard, n);
+		fat_tree_assert_all_received(heard, n);
 		assert_int_equal(r.steps, n == 2 ? 2 : n + 1);
 		assert_true(n < 4 || r.waits > 0);
 		free(heard);
@@ -57,7 +57,7 @@ static struct st_result run_turns(const struct cn_tree *t)
 					   0 };
 	}
 	r = st_run(t, p, count, heard);
-	fat_tree_assert_all_heard(heard, n);
+	fat_tree_assert_all_received(heard, n);
 	free(turns);
 	free(p);
 	free(heard);
@@ -81,7 +81,7 @@ static struct st_result run_times(const struct cn_tree *t)
 		p[i] = (struct st_packet){ i, ST_EVERYBODY, ST_EVERYBODY, times[i], 0 };
 	}
 	r = st_run(t, p, n, heard);
-	fat_tree_assert_all_heard(heard, n);
+	fat_tree_assert_all_received(heard, n);
 	free(times);
 	free(p);
 	free(heard);

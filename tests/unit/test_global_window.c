@@ -38,16 +38,16 @@ static void flight__kept_back(void **state)
 
 	(void)state;
 	cn_flight_sent(&f, &w, 2);
-	w.kept_back = true;
+	w.blocked = true;
 	cn_flight_sent(&other, &w, 4);
-	assert_true(w.kept_back);
+	assert_true(w.blocked);
 	cn_flight_received(&f, &w);
-	assert_false(w.kept_back);
-	w.kept_back = true;
+	assert_false(w.blocked);
+	w.blocked = true;
 	cn_flight_end(&f, &w); /* it has nothing in flight */
-	assert_true(w.kept_back);
+	assert_true(w.blocked);
 	cn_flight_end(&other, &w);
-	assert_false(w.kept_back);
+	assert_false(w.blocked);
 }
 
 /* Behind: more received than sent counts as nothing, and may be caught up. */

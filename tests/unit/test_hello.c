@@ -437,7 +437,7 @@ static void hello__mismatch_is_repaired(void **state)
 	(void)state;
 	pair_stop(p, 1);
 	pair_run(p, CN_MS);
-	cn_foreign_version_note(p->nodes[0].node, p->nodes[1].config.mac, &udp);
+	cn_foreign_version_record(p->nodes[0].node, p->nodes[1].config.mac, &udp);
 	assert_int_equal(cn_node_foreign_versions(p->nodes[0].node, p->now, s), 1);
 	pair_start(p, 1);
 	pair_run(p, 1000 * CN_MS);

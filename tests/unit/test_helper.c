@@ -47,15 +47,15 @@ static void helper__runs_tasks(void **state)
 
 	(void)state;
 	assert_int_equal(cn_helper_new(&h, NULL), COLLNET_OK);
-	cn_helper_give(h, e); /* there is none */
-	assert_false(cn_helper_take(h, e));
+	cn_helper_submit(h, e); /* there is none */
+	assert_false(cn_helper_reap(h, e));
 	while (call(c, 0) == COLLNET_INPROGRESS) {
-		cn_helper_give(h, e);
-		cn_helper_give(h, e);
+		cn_helper_submit(h, e);
+		cn_helper_submit(h, e);
 		engine_run(w, CN_MS); /* meanwhile the engine is used */
 		wait_for(h);
-		assert_true(cn_helper_take(h, e));
-		assert_false(cn_helper_take(h, e));
+		assert_true(cn_helper_reap(h, e));
+		assert_false(cn_helper_reap(h, e));
 		tasks++;
 	}
 	assert_int_equal(tasks, 2);
@@ -64,7 +64,7 @@ static void helper__runs_tasks(void **state)
 	engine_run(w, SECOND);
 	crowd_check(c);
 	crowd_free(c);
-	cn_helper_give(h, e); /* the memory */
+	cn_helper_submit(h, e); /* the memory */
 	cn_helper_wait(h, e);
 	cn_helper_wait(h, e);
 	cn_helper_free(h);
@@ -81,13 +81,13 @@ static void helper__is_waited_for(void **state)
 	(void)state;
 	assert_int_equal(cn_helper_new(&h, NULL), COLLNET_OK);
 	assert_int_equal(call(c, 0), COLLNET_INPROGRESS);
-	cn_helper_give(h, w->engines[0]);
+	cn_helper_submit(h, w->engines[0]);
 	wait_for(h);
-	assert_true(cn_helper_take(h, w->engines[0]));
+	assert_true(cn_helper_reap(h, w->engines[0]));
 	assert_int_equal(call(c, 0), COLLNET_INPROGRESS);
-	cn_helper_give(h, w->engines[0]);
+	cn_helper_submit(h, w->engines[0]);
 	cn_helper_wait(h, w->engines[0]);
-	assert_false(cn_helper_take(h, w->engines[0]));
+	assert_false(cn_helper_reap(h, w->engines[0]));
 	assert_int_equal(w->engines[0]->plans, 0);
 	crowd_free(c);
 	cn_helper_free(h);

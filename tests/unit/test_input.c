@@ -532,7 +532,7 @@ static void input__acks_of_what_b_lacks(void **state)
 	pair_run(p, 2500 * CN_MS);
 	assert_non_null(strstr(p->log, "a: down b acks\n"));
 	assert_true(pair_run_up(p, 1000 * CN_MS));
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 }
 
 /* A late frame acknowledges less than others did before it. */
@@ -544,7 +544,7 @@ static void input__late_acks(void **state)
 	(void)state;
 	pair_run(p, 100 * CN_MS);
 	una = b->tx.queue.una;
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	for (int i = 0; i < 20; i++) {
 		from_b(CN_TYPE_ACK, 0, b->rx.expected, una, 0);
 		pair_input(p, 0, frame, frame_len);

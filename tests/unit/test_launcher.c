@@ -36,11 +36,11 @@ static const char *lookup(void *arg, const char *name)
 
 static void expect(const char **env, const char *job, uint32_t rank, uint32_t ranks)
 {
-	struct cn_place p;
+	struct cn_launch_info p;
 	struct cn_err err = { .code = 0 };
 
 	memset(&p, 0xAA, sizeof(p));
-	assert_int_equal(cn_place_from(lookup, env, &p, &err), COLLNET_OK);
+	assert_int_equal(cn_launch_info_from(lookup, env, &p, &err), COLLNET_OK);
 	assert_string_equal(p.job, job);
 	assert_int_equal(p.rank, rank);
 	assert_int_equal(p.ranks, ranks);
@@ -48,10 +48,10 @@ static void expect(const char **env, const char *job, uint32_t rank, uint32_t ra
 
 static void refuse(const char **env, const char *word)
 {
-	struct cn_place p = { .rank = 77 };
+	struct cn_launch_info p = { .rank = 77 };
 	struct cn_err err = { .code = 0 };
 
-	assert_int_equal(cn_place_from(lookup, env, &p, &err), COLLNET_EINVAL);
+	assert_int_equal(cn_launch_info_from(lookup, env, &p, &err), COLLNET_EINVAL);
 	assert_int_equal(err.code, COLLNET_EINVAL);
 	assert_non_null(strstr(err.text, word));
 	assert_int_equal(p.rank, 77);
@@ -149,9 +149,9 @@ static void place_from__open_mpi_before_pmix(void **state)
 
 static int fd_of(const char **env)
 {
-	struct cn_place p;
+	struct cn_launch_info p;
 
-	assert_int_equal(cn_place_from(lookup, env, &p, NULL), COLLNET_OK);
+	assert_int_equal(cn_launch_info_from(lookup, env, &p, NULL), COLLNET_OK);
 	return p.pmi_fd;
 }
 
@@ -173,9 +173,9 @@ static void place_from__only_a_pmi_server_knows_the_job(void **state)
 
 static const char *size_from(const char **env)
 {
-	struct cn_place p;
+	struct cn_launch_info p;
 
-	assert_int_equal(cn_place_from(lookup, env, &p, NULL), COLLNET_OK);
+	assert_int_equal(cn_launch_info_from(lookup, env, &p, NULL), COLLNET_OK);
 	return p.specified_by;
 }
 
@@ -325,11 +325,11 @@ static void pmi_job__a_slow_server_and_signals(void **state)
 
 static void place_from__long_names_are_cut(void **state)
 {
-	struct cn_place p;
+	struct cn_launch_info p;
 
 	(void)state;
 	assert_int_equal(
-		cn_place_from(
+		cn_launch_info_from(
 			lookup,
 			ENV("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=1",
 			    "PMIX_NAMESPACE=0123456789012345678901234567890123456789012345678901234"

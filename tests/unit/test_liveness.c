@@ -338,13 +338,13 @@ static void liveness__many_sessions_with_a_dead_node(void **state)
 	own = b->live;
 	own.own = b->live.own = &own;
 	own.waiting = 3999;
-	own.unheard = 7;
+	own.node_probes = 7;
 	own.last_node_rx = p->now;
 	pair_run(p, 1000 * CN_MS);
-	own.unheard = 7;
+	own.node_probes = 7;
 	own.last_node_rx = p->now - 1000 * CN_MS;
 	pair_expect(p, 0, 1);
-	assert_int_equal(own.unheard, 7);
+	assert_int_equal(own.node_probes, 7);
 	assert_int_equal(own.waiting, 4000);
 	pair_free(p);
 	assert_int_equal(own.waiting, 3999);

@@ -45,17 +45,17 @@ static void take__one_holder(void **state)
 	char who[64];
 
 	(void)state;
-	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &one, &err), COLLNET_OK);
+	assert_int_equal(cn_lock_acquire(dir, "lo", ethertype, &one, &err), COLLNET_OK);
 	assert_true(one.file_fd >= 0 && one.name_fd >= 0);
-	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &two, &err), COLLNET_EIFACE);
+	assert_int_equal(cn_lock_acquire(dir, "lo", ethertype, &two, &err), COLLNET_EIFACE);
 	assert_true(two.file_fd == -1 && two.name_fd == -1);
 	snprintf(who, sizeof(who), "(process %ld of user %ld)", (long)getpid(), (long)geteuid());
 	assert_non_null(strstr(err.text, who));
 	/* Another EtherType is another lock. */
-	assert_int_equal(cn_lock_take(dir, "lo", ethertype ^ 0x4000, &two, &err), COLLNET_OK);
+	assert_int_equal(cn_lock_acquire(dir, "lo", ethertype ^ 0x4000, &two, &err), COLLNET_OK);
 	cn_lock_release(&two);
 	cn_lock_release(&one);
-	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &one, &err), COLLNET_OK);
+	assert_int_equal(cn_lock_acquire(dir, "lo", ethertype, &one, &err), COLLNET_OK);
 	cn_lock_release(&one);
 }
 
@@ -65,13 +65,13 @@ static void take__either_part_is_enough(void **state)
 	struct cn_err err;
 
 	(void)state;
-	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &one, &err), COLLNET_OK);
+	assert_int_equal(cn_lock_acquire(dir, "lo", ethertype, &one, &err), COLLNET_OK);
 	/* Without the file: a program that has no access to the directory. */
-	assert_int_equal(cn_lock_take("/nonexistent/x", "lo", ethertype, &two, &err),
+	assert_int_equal(cn_lock_acquire("/nonexistent/x", "lo", ethertype, &two, &err),
 			 COLLNET_EIFACE);
 	close(one.name_fd);
 	one.name_fd = -1;
-	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &two, &err), COLLNET_EIFACE);
+	assert_int_equal(cn_lock_acquire(dir, "lo", ethertype, &two, &err), COLLNET_EIFACE);
 	cn_lock_release(&one);
 }
 
@@ -81,9 +81,10 @@ static void take__asked_again_and_again(void **state)
 	struct cn_lock one, two;
 
 	(void)state;
-	assert_int_equal(cn_lock_take("/nonexistent/x", "lo", ethertype, &one, NULL), COLLNET_OK);
+	assert_int_equal(cn_lock_acquire("/nonexistent/x", "lo", ethertype, &one, NULL),
+			 COLLNET_OK);
 	for (int i = 0; i < 30; i++) {
-		assert_int_equal(cn_lock_take("/nonexistent/x", "lo", ethertype, &two, NULL),
+		assert_int_equal(cn_lock_acquire("/nonexistent/x", "lo", ethertype, &two, NULL),
 				 COLLNET_EIFACE);
 	}
 	cn_lock_release(&one);
@@ -95,7 +96,7 @@ static void take__no_directory_of_others(void **state)
 
 	(void)state;
 	assert_int_equal(chmod(dir, 0777), 0);
-	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &l, NULL), COLLNET_OK);
+	assert_int_equal(cn_lock_acquire(dir, "lo", ethertype, &l, NULL), COLLNET_OK);
 	assert_true(l.file_fd == -1 && l.name_fd >= 0);
 	cn_lock_release(&l);
 	assert_int_equal(chmod(dir, 0755), 0);
@@ -140,7 +141,7 @@ static void take__name_of_another_user_counts_nothing(void **state)
 	close(ready[1]);
 	assert_int_equal(read(ready[0], &c, 1), 1);
 	for (int i = 0; i < 9; i++) { /* and then its queue is full */
-		assert_int_equal(cn_lock_take(dir, "lo", ethertype, &l, NULL), COLLNET_OK);
+		assert_int_equal(cn_lock_acquire(dir, "lo", ethertype, &l, NULL), COLLNET_OK);
 		assert_true(l.file_fd >= 0 && l.name_fd == -1);
 		cn_lock_release(&l);
 	}
@@ -158,13 +159,13 @@ static void take__each_network_namespace_has_its_own(void **state)
 	pid_t pid;
 
 	(void)state;
-	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &one, NULL), COLLNET_OK);
+	assert_int_equal(cn_lock_acquire(dir, "lo", ethertype, &one, NULL), COLLNET_OK);
 	pid = fork();
 	if (pid == 0) {
 		if (enter_namespace() != NULL) {
 			_exit(77);
 		}
-		_exit(cn_lock_take(dir, "lo", ethertype, &two, NULL) == COLLNET_OK ? 0 : 1);
+		_exit(cn_lock_acquire(dir, "lo", ethertype, &two, NULL) == COLLNET_OK ? 0 : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	cn_lock_release(&one);

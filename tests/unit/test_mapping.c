@@ -16,7 +16,7 @@ static uint8_t memory[BYTES];
 /* Whether so many bytes from there are a buffer. */
 static bool resolves(uint32_t region, uint64_t offset, uint64_t len)
 {
-	const struct cn_msg_place place = { .region = region, .offset = offset };
+	const struct cn_msg_buffer_ref place = { .region = region, .offset = offset };
 	struct cn_mapping s = { .p = memory, .bytes = BYTES, .refs = 1 }, *ref;
 	static struct cn_client c;
 	bool ok;

@@ -12,7 +12,7 @@
 #include "ipc/msg.h"
 #include "sched/sched.h"
 
-static const struct cn_msg_place nowhere = { .region = CN_MSG_NO_REGION };
+static const struct cn_msg_buffer_ref nowhere = { .region = CN_MSG_NO_REGION };
 
 /* A message of each type that is right. */
 static void make(union cn_msg *m, uint32_t type)

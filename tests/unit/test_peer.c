@@ -25,7 +25,7 @@ static void peer__two_meet(void **state)
 	assert_ptr_equal(cn_node_find(p->nodes[0].node, "b"), pair_peer(p, 0, 1));
 	assert_null(cn_node_find(p->nodes[0].node, "c"));
 	assert_int_equal(pair_stats(p, 0).nodes, 2);
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	pair_free(p);
 }
 
@@ -61,7 +61,7 @@ static void peer__meet_with_losses(void **state)
 			fail_msg("seed %u: not up\n%s", seed, p->log);
 		}
 		p->loss = p->duplicate = p->reorder = 0;
-		pair_talk(p, 0, 1);
+		pair_exchange(p, 0, 1);
 		pair_free(p);
 	}
 }
@@ -84,7 +84,7 @@ static void peer__restart_is_seen(void **state)
 	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	pair_log_clear(p);
 	pair_stop(p, 1);
 	pair_run(p, 50 * CN_MS);
@@ -92,7 +92,7 @@ static void peer__restart_is_seen(void **state)
 	assert_true(pair_run_up(p, 100 * CN_MS));
 	pair_run(p, 5 * CN_MS);
 	assert_string_equal(p->log, "a: down b restarted\nb: up a\na: up b\n");
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	assert_int_equal(p->nodes[0].downs, 1);
 	pair_free(p);
 }
@@ -117,7 +117,7 @@ static void peer__restart_at_any_moment(void **state)
 		if (!pair_run_up(p, 100 * CN_MS)) {
 			fail_msg("moment %u: not up\n%s", k, p->log);
 		}
-		pair_talk(p, 0, 1);
+		pair_exchange(p, 0, 1);
 		pair_log_clear(p);
 		pair_run(p, 3000 * CN_MS);
 		assert_string_equal(p->log, "");
@@ -148,7 +148,7 @@ static void peer__restart_in_traffic(void **state)
 		}
 		assert_true(pair_stats(p, 0).stale_frames + pair_stats(p, 1).stale_frames > 0);
 		memset(p->flows[1][0].taken, 0, sizeof(p->flows[1][0].taken));
-		pair_talk(p, 0, 1);
+		pair_exchange(p, 0, 1);
 		pair_free(p);
 	}
 }
@@ -167,7 +167,7 @@ static void peer__bye(void **state)
 	assert_null(cn_node_find(p->nodes[0].node, "b"));
 	pair_start(p, 1);
 	assert_true(pair_run_up(p, 10 * CN_MS));
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	pair_free(p);
 }
 
@@ -177,14 +177,14 @@ static void peer__bye_taken_back(void **state)
 	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	cn_node_bye(p->nodes[1].node, CN_BYE_DAEMON);
 	pair_run(p, 3000 * CN_MS);
 	assert_false(pair_is_up(p, 0, 1));
 	p->nodes[1].node->leaving = false;
 	pair_run(p, 3000 * CN_MS);
 	assert_true(pair_is_up(p, 0, 1) && pair_is_up(p, 1, 0));
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	pair_free(p);
 }
 
@@ -203,7 +203,7 @@ static void peer__one_way_cable(void **state)
 		assert_in_range(t / CN_MS, 1400, 2000);
 		p->cut[broken][1 - broken] = false;
 		assert_true(pair_run_up(p, 3000 * CN_MS));
-		pair_talk(p, 0, 1);
+		pair_exchange(p, 0, 1);
 		pair_free(p);
 	}
 }
@@ -214,7 +214,7 @@ static void peer__partition_noticed_by_one(void **state)
 	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	pair_expect(p, 0, 1);
 	pair_log_clear(p);
 	p->cut[0][1] = p->cut[1][0] = true;
@@ -224,7 +224,7 @@ static void peer__partition_noticed_by_one(void **state)
 	p->cut[0][1] = p->cut[1][0] = false;
 	pair_run(p, 1500 * CN_MS);
 	assert_string_equal(p->log, "a: down b silent\nb: down a gave up\na: up b\nb: up a\n");
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	pair_run(p, 10 * 1000 * CN_MS);
 	assert_int_equal(p->nodes[0].downs + p->nodes[1].downs, 2);
 	pair_free(p);
@@ -237,7 +237,7 @@ static void peer__partition_noticed_by_both(void **state)
 		struct pair *p = pair_new(2, SEED + k, NULL);
 
 		assert_true(pair_run_up(p, 2000 * CN_MS));
-		pair_talk(p, 0, 1);
+		pair_exchange(p, 0, 1);
 		pair_expect(p, 0, 1);
 		pair_run(p, k * 31 * CN_MS);
 		pair_expect(p, 1, 0);
@@ -246,7 +246,7 @@ static void peer__partition_noticed_by_both(void **state)
 		assert_false(pair_is_up(p, 0, 1) || pair_is_up(p, 1, 0));
 		p->cut[0][1] = p->cut[1][0] = false;
 		assert_true(pair_run_up(p, 1500 * CN_MS));
-		pair_talk(p, 0, 1);
+		pair_exchange(p, 0, 1);
 		pair_run(p, 10 * 1000 * CN_MS);
 		assert_int_equal(p->nodes[0].downs + p->nodes[1].downs, 2);
 		pair_free(p);
@@ -298,9 +298,9 @@ static void peer__flapping_cables_settle(void **state)
 		if (!pair_run_up(p, 100 * CN_MS)) {
 			fail_msg("seed %u: not up", seed);
 		}
-		pair_talk(p, 0, 1);
-		pair_talk(p, 1, 2);
-		pair_talk(p, 2, 0);
+		pair_exchange(p, 0, 1);
+		pair_exchange(p, 1, 2);
+		pair_exchange(p, 2, 0);
 		pair_run(p, 10 * 1000 * CN_MS);
 		assert_int_equal(p->nodes[0].downs + p->nodes[1].downs + p->nodes[2].downs, downs);
 		pair_free(p);
@@ -365,7 +365,7 @@ static void peer__info(void **state)
 	struct collnet_node_info info;
 
 	(void)state;
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	cn_peer_info(pair_peer(p, 0, 1), p->now, &info);
 	assert_string_equal(info.name, "b");
 	assert_int_equal(info.alive, 1);

@@ -96,7 +96,7 @@ static void peer__full_table(void **state)
 	(void)state;
 	pair_stop(p, 2);
 	assert_true(pair_run_up(p, 2000 * CN_MS));
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	for (uint32_t i = 0; i < 100; i++) {
 		invent(p, 0, i, true);
 	}
@@ -110,8 +110,8 @@ static void peer__full_table(void **state)
 	assert_true(pair_is_up(p, 0, 2));
 	assert_true(pair_is_up(p, 0, 1));
 	assert_int_equal(cn_node_peers(p->nodes[0].node), 8);
-	pair_talk(p, 0, 2);
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 2);
+	pair_exchange(p, 0, 1);
 	pair_free(p);
 }
 
@@ -123,7 +123,7 @@ static void peer__place_of_one_that_is_gone(void **state)
 	(void)state;
 	pair_stop(p, 2);
 	assert_true(pair_run_up(p, 2000 * CN_MS));
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	pair_stop(p, 1);
 	pair_start(p, 2);
 	pair_run(p, 5000 * CN_MS);
@@ -186,8 +186,8 @@ static void listed_ones_come_first(bool sessions)
 	assert_true(pair_is_up(p, 0, 2) && pair_is_up(p, 0, 3));
 	assert_int_equal(n->evicted, 2);
 	assert_true(pair_is_up(p, 0, 1));
-	pair_talk(p, 0, 2);
-	pair_talk(p, 0, 3);
+	pair_exchange(p, 0, 2);
+	pair_exchange(p, 0, 3);
 	pair_free(p);
 }
 
@@ -207,7 +207,7 @@ static void peer__listed_ones_keep_their_places(void **state)
 	p->listed = true;
 	pair_stop(p, 2);
 	assert_true(pair_run_up(p, 2000 * CN_MS));
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	pair_start(p, 2);
 	pair_run(p, 5000 * CN_MS);
 	assert_false(pair_is_up(p, 0, 2));

@@ -192,9 +192,9 @@ static void again__asks_when_a_timer_is_due(void **state)
 	fake.room = 10;
 	assert_int_equal(cn_poller_poll(poller, CN_MS), 1);
 	cn_engine_node(engine)->hello_due = true; /* as a call would have it */
-	assert_int_equal(cn_poller_poll_again(poller, CN_MS), 0);
+	assert_int_equal(cn_poller_poll_input(poller, CN_MS), 0);
 	assert_int_equal(fake.taken, 1);
-	assert_true(cn_poller_poll_again(poller, cn_poller_deadline(poller)) > 0);
+	assert_true(cn_poller_poll_input(poller, cn_poller_deadline(poller)) > 0);
 	assert_int_equal(fake.taken, 2);
 }
 
@@ -205,7 +205,7 @@ static void again__asks_when_a_frame_came(void **state)
 	cn_poller_poll(poller, CN_MS);
 	cn_engine_node(engine)->hello_due = true;
 	fake.comes_at = fake.looked + 1;
-	assert_int_equal(cn_poller_poll_again(poller, CN_MS), 2);
+	assert_int_equal(cn_poller_poll_input(poller, CN_MS), 2);
 	assert_int_equal(fake.taken, 2);
 }
 
@@ -215,7 +215,7 @@ static void again__sends_what_was_not_taken(void **state)
 	cn_poller_poll(poller, CN_MS);
 	assert_true(cn_poller_blocked(poller));
 	fake.room = 10;
-	assert_int_equal(cn_poller_poll_again(poller, CN_MS), 1);
+	assert_int_equal(cn_poller_poll_input(poller, CN_MS), 1);
 	assert_false(cn_poller_blocked(poller));
 }
 

@@ -30,7 +30,7 @@ static void reorder__empty(void **state)
 
 	(void)state;
 	assert_false(cn_reorder_has(&r, EXPECTED + 1));
-	assert_false(cn_reorder_take(&r, EXPECTED + 1, &f));
+	assert_false(cn_reorder_remove(&r, EXPECTED + 1, &f));
 	assert_null(cn_reorder_drop(&r));
 	assert_int_equal(cn_reorder_sack(&r, EXPECTED), 0);
 	cn_reorder_free(&r);
@@ -49,7 +49,7 @@ static void reorder__take(void **state)
 	}
 	assert_int_equal(r.count, CN_REORDER_MAX);
 	for (uint32_t i = 1; i <= CN_REORDER_MAX; i++) {
-		assert_true(cn_reorder_take(&r, EXPECTED + i, &f));
+		assert_true(cn_reorder_remove(&r, EXPECTED + i, &f));
 		assert_false(cn_reorder_has(&r, EXPECTED + i));
 		assert_ptr_equal(f.data, buffers[i - 1]);
 		assert_memory_equal(f.data, ((uint8_t[]){ (uint8_t)i, 7, 9 }), 3);
@@ -69,7 +69,7 @@ static void reorder__same_slot(void **state)
 	put(&r, 3);
 	assert_true(cn_reorder_has(&r, EXPECTED + 3));
 	assert_false(cn_reorder_has(&r, EXPECTED + 3 + CN_REORDER_MAX));
-	assert_false(cn_reorder_take(&r, EXPECTED + 3 + CN_REORDER_MAX, &f));
+	assert_false(cn_reorder_remove(&r, EXPECTED + 3 + CN_REORDER_MAX, &f));
 	assert_ptr_equal(cn_reorder_drop(&r), buffers[2]);
 	cn_reorder_free(&r);
 }

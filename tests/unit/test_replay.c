@@ -45,7 +45,7 @@ static void peer__replay_of_older_epochs(void **state)
 	p->filter = record;
 	assert_true(pair_run_up(p, 100 * CN_MS));
 	for (int life = 0; life < 3; life++) {
-		pair_talk(p, 0, 1);
+		pair_exchange(p, 0, 1);
 		pair_stop(p, 1);
 		pair_run(p, 20 * CN_MS);
 		pair_start(p, 1);
@@ -54,7 +54,7 @@ static void peer__replay_of_older_epochs(void **state)
 		}
 		assert_true(pair_run_up(p, 500 * CN_MS));
 	}
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	pair_log_clear(p);
 	stale = pair_stats(p, 0).stale_frames;
 	for (uint32_t i = 0; i < tape.count; i++) {
@@ -65,7 +65,7 @@ static void peer__replay_of_older_epochs(void **state)
 	pair_run(p, 3000 * CN_MS);
 	assert_string_equal(p->log, "");
 	assert_true(pair_stats(p, 0).stale_frames > stale + 20);
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	pair_free(p);
 }
 
@@ -78,7 +78,7 @@ static void peer__replay_of_older_lives(void **state)
 	tape.count = 0;
 	p->filter = record;
 	for (int life = 0; life < 3; life++) {
-		pair_talk(p, 0, 1);
+		pair_exchange(p, 0, 1);
 		if (life == 2) {
 			p->filter = NULL;
 		}
@@ -89,14 +89,14 @@ static void peer__replay_of_older_lives(void **state)
 		p->cut[0][1] = p->cut[1][0] = false;
 		assert_true(pair_run_up(p, 1500 * CN_MS));
 	}
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	pair_log_clear(p);
 	for (uint32_t i = 0; i < tape.count; i++) {
 		pair_inject(p, tape.to[i], tape.data[i], tape.len[i], p->now + i * CN_MS);
 	}
 	pair_run(p, 3000 * CN_MS);
 	assert_string_equal(p->log, "");
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	pair_free(p);
 }
 
@@ -116,7 +116,7 @@ static void peer__replay_to_a_new_node(void **state)
 	pair_start(p, 0);
 	pair_start(p, 1);
 	assert_true(pair_run_up(p, 100 * CN_MS));
-	pair_talk(p, 0, 1);
+	pair_exchange(p, 0, 1);
 	for (uint32_t to = 0; to < 3; to++) { /* to one, the other, both */
 		for (uint32_t i = 0; i < tape.count; i++) {
 			if (to == 2 || tape.to[i] == to) {
@@ -128,7 +128,7 @@ static void peer__replay_to_a_new_node(void **state)
 		if (!pair_run_up(p, 1000 * CN_MS)) {
 			fail_msg("replay %u: not up\n%s", to, p->log);
 		}
-		pair_talk(p, 0, 1);
+		pair_exchange(p, 0, 1);
 		pair_log_clear(p);
 		pair_run(p, 5000 * CN_MS);
 		assert_string_equal(p->log, "");

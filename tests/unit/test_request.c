@@ -50,7 +50,7 @@ static void progress(struct collnet *context, cn_time until)
 	cn_request_done(&context->requests[i], COLLNET_OK, "");
 }
 
-static void give_up(struct collnet *context, const char *what)
+static void timed_out(struct collnet *context, const char *what)
 {
 	(void)what;
 	cn_context_gone(context, &why_gone);
@@ -58,7 +58,7 @@ static void give_up(struct collnet *context, const char *what)
 
 static const struct cn_backend backend = { .collect = collect,
 					   .progress = progress,
-					   .give_up = give_up };
+					   .timed_out = timed_out };
 
 static int setup(void **state)
 {

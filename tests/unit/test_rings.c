@@ -68,7 +68,7 @@ static void poll__requests_become_completions(void **state)
 			ring_client_expect_done(&a, i, COLLNET_EIFACE);
 		}
 	}
-	assert_int_equal(ring_client_hear(&a, NULL), 0); /* nobody slept */
+	assert_int_equal(ring_client_recv(&a, NULL), 0); /* nobody slept */
 	assert_int_equal(a.client->user->used[CN_QUOTA_REQUESTS], 0);
 }
 
@@ -99,8 +99,8 @@ static void readable__serves_the_ring_first(void **state)
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
 		assert_int_equal(ring_client_post(&a, i, 0), CN_SHM_RING_OK);
 	}
-	ring_client_say(&a, &leave, sizeof(leave));
-	assert_int_equal(ring_client_hear(&a, NULL), CN_MSG_REPLY);
+	ring_client_send(&a, &leave, sizeof(leave));
+	assert_int_equal(ring_client_recv(&a, NULL), CN_MSG_REPLY);
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
 		ring_client_expect_done(&a, i, COLLNET_EIFACE);
 	}
@@ -119,10 +119,10 @@ static void sleep__doorbell_and_event(void **state)
 	assert_int_equal(ring_client_post(&a, 1, 0), CN_SHM_RING_OK);
 	assert_true(cn_shm_ring_wake(&a.requests));
 	assert_true(cn_shm_ring_sleep(&a.completions, CN_SHM_RING_ON_MESSAGE));
-	ring_client_say(&a, &doorbell, sizeof(doorbell));
-	assert_int_equal(ring_client_hear(&a, NULL), CN_MSG_EVENT);
+	ring_client_send(&a, &doorbell, sizeof(doorbell));
+	assert_int_equal(ring_client_recv(&a, NULL), CN_MSG_EVENT);
 	ring_client_expect_done(&a, 1, COLLNET_EIFACE);
-	assert_int_equal(ring_client_hear(&a, NULL), 0);
+	assert_int_equal(ring_client_recv(&a, NULL), 0);
 	cn_rings_awake(d);
 	assert_int_equal(ring_client_post(&a, 2, 0), CN_SHM_RING_OK);
 	assert_false(cn_shm_ring_wake(&a.requests));
@@ -165,7 +165,7 @@ static void sleep__futex(void **state)
 	pthread_join(thread, NULL);
 	assert_int_equal(s.result, 0);
 	ring_client_expect_done(&a, 1, COLLNET_EIFACE);
-	assert_int_equal(ring_client_hear(&a, NULL), 0);
+	assert_int_equal(ring_client_recv(&a, NULL), 0);
 	alarm(0);
 }
 
@@ -179,11 +179,11 @@ static void assert_woken(int processor, bool at_once)
 	for (int i = 0; i < 2; i++) {
 		cn_client_complete(a.client, &done, true);
 	}
-	assert_int_equal(ring_client_hear(&a, NULL), at_once ? CN_MSG_EVENT : 0);
+	assert_int_equal(ring_client_recv(&a, NULL), at_once ? CN_MSG_EVENT : 0);
 	cn_rings_wake(d);
-	assert_int_equal(ring_client_hear(&a, NULL), at_once ? 0 : CN_MSG_EVENT);
+	assert_int_equal(ring_client_recv(&a, NULL), at_once ? 0 : CN_MSG_EVENT);
 	cn_rings_wake(d);
-	assert_int_equal(ring_client_hear(&a, NULL), 0);
+	assert_int_equal(ring_client_recv(&a, NULL), 0);
 	ring_client_expect_done(&a, 1, COLLNET_OK);
 	ring_client_expect_done(&a, 1, COLLNET_OK);
 }
@@ -246,15 +246,15 @@ static void sleep__what_is_not_urgent_wakes_nobody(void **state)
 	(void)state;
 	assert_true(cn_shm_ring_sleep(&a.completions, CN_SHM_RING_ON_MESSAGE));
 	cn_client_complete(a.client, &done, false);
-	assert_int_equal(ring_client_hear(&a, NULL), 0);
+	assert_int_equal(ring_client_recv(&a, NULL), 0);
 	cn_client_complete(a.client, &done, true);
-	assert_int_equal(ring_client_hear(&a, NULL), CN_MSG_EVENT);
+	assert_int_equal(ring_client_recv(&a, NULL), CN_MSG_EVENT);
 	ring_client_expect_done(&a, 1, COLLNET_OK);
 	ring_client_expect_done(&a, 1, COLLNET_OK);
 	assert_true(cn_shm_ring_sleep(&a.completions,
 				      CN_SHM_RING_ON_MESSAGE | CN_SHM_RING_FOR_ALL));
 	cn_client_complete(a.client, &done, false);
-	assert_int_equal(ring_client_hear(&a, NULL), CN_MSG_EVENT);
+	assert_int_equal(ring_client_recv(&a, NULL), CN_MSG_EVENT);
 	ring_client_expect_done(&a, 1, COLLNET_OK);
 }
 
@@ -271,7 +271,7 @@ static void poll__forgets_idle_clients(void **state)
 	assert_int_equal(d->npolled, 1);
 	assert_int_equal(ring_client_post(&a, 1, 0), CN_SHM_RING_OK);
 	assert_true(cn_shm_ring_wake(&a.requests));
-	ring_client_say(&a, &doorbell, sizeof(doorbell));
+	ring_client_send(&a, &doorbell, sizeof(doorbell));
 	ring_client_expect_done(&a, 1, COLLNET_EIFACE);
 	assert_int_equal(d->npolled, 2);
 	expect_served(&a);
@@ -289,9 +289,9 @@ static void hand_out__unread(void **state)
 		int fd = -1;
 
 		assert_false(a.client->marked);
-		ring_client_say(&a, &m, sizeof(m));
+		ring_client_send(&a, &m, sizeof(m));
 		if (m.region < 8) {
-			assert_int_equal(ring_client_hear(&a, &fd), CN_MSG_REPLY);
+			assert_int_equal(ring_client_recv(&a, &fd), CN_MSG_REPLY);
 			assert_int_equal(close(fd), 0);
 		}
 	}
@@ -408,14 +408,14 @@ static void hostile__the_region_of_the_rings(void **state)
 
 	(void)state;
 	assert_int_equal(ring_client_post(&a, 1, 0), CN_SHM_RING_OK);
-	ring_client_say(&a, &back, sizeof(back));
+	ring_client_send(&a, &back, sizeof(back));
 	assert_int_equal(d->npolled, 1);
 	assert_false(cn_client_reap(d)); /* unmaps */
 	assert_int_equal(ring_client_post(&a, 2, 0), CN_SHM_RING_OK);
 	assert_false(cn_rings_poll(d));
-	ring_client_say(&a, &again, sizeof(again));
-	assert_int_equal(ring_client_hear(&a, NULL), CN_MSG_REPLY);
-	ring_client_say(&a, &again, sizeof(again));
+	ring_client_send(&a, &again, sizeof(again));
+	assert_int_equal(ring_client_recv(&a, NULL), CN_MSG_REPLY);
+	ring_client_send(&a, &again, sizeof(again));
 	expect_end_of_a();
 }
 

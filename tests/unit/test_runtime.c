@@ -295,7 +295,7 @@ static void forked__closes_what_is_shared(void **state)
 	assert_int_equal(flock(other, LOCK_EX | LOCK_NB), -1);
 	assert_int_equal(errno, EWOULDBLOCK);
 	close(other);
-	runtime_meet();
+	runtime_discover();
 	c.node = "c";
 	refuse(c, COLLNET_EIFACE, "a0 is used by another");
 	cn_runtime_close(&runtime_a, RUNTIME_LONG);

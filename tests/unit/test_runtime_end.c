@@ -67,7 +67,7 @@ static void drain__until_all_is_acknowledged(void **state)
 	(void)state;
 	runtime_open_as(runtime_on_lo("a"), &runtime_a);
 	runtime_open_as(runtime_on_lo("b"), &runtime_b);
-	runtime_meet();
+	runtime_discover();
 	runtime_start_answering();
 	assert_true(cn_runtime_drain(&runtime_a,
 				     cn_now() + RUNTIME_LONG)); /* nothing is left to be sent */
@@ -178,7 +178,7 @@ static void check__finds_the_carrier_lost(void **state)
 		}
 		do {
 			assert_true(cn_now() < until);
-			runtime_a.look_at = 0;
+			runtime_a.check_at = 0;
 			assert_int_equal(cn_runtime_check(&runtime_a, cn_now(), 0, &err),
 					 COLLNET_OK);
 		} while (runtime_a.engine->no_carrier != (lost == 1));

@@ -106,33 +106,33 @@ static void put__a_full_ring_keeps_what_it_has(void **state)
 }
 
 /* What holds the consumer up, and whether a message has been taken, is seen by the producer. */
-static void held__by_the_consumer(void **state)
+static void blocked__by_the_consumer(void **state)
 {
 	uint32_t first, second;
 
 	(void)state;
 	producer.at = consumer.at = UINT32_MAX; /* they wrap around */
 	producer.shared->head = producer.shared->tail = UINT32_MAX;
-	assert_int_equal(cn_shm_ring_held(&producer), 0);
+	assert_int_equal(cn_shm_ring_blocked_on(&producer), 0);
 	put(1);
 	first = producer.at;
 	put(2);
 	second = producer.at;
-	cn_shm_ring_hold(&consumer, 7);
-	assert_int_equal(cn_shm_ring_held(&producer), 7);
+	cn_shm_ring_set_blocked_on(&consumer, 7);
+	assert_int_equal(cn_shm_ring_blocked_on(&producer), 7);
 	assert_int_equal(cn_shm_ring_used(&producer), 2);
-	assert_false(cn_shm_ring_has_taken(&producer, first));
+	assert_false(cn_shm_ring_has_consumed(&producer, first));
 	expect(1);
-	assert_true(cn_shm_ring_has_taken(&producer, first));
-	assert_false(cn_shm_ring_has_taken(&producer, second));
-	cn_shm_ring_hold(&consumer, 0);
-	assert_int_equal(cn_shm_ring_held(&producer), 0);
+	assert_true(cn_shm_ring_has_consumed(&producer, first));
+	assert_false(cn_shm_ring_has_consumed(&producer, second));
+	cn_shm_ring_set_blocked_on(&consumer, 0);
+	assert_int_equal(cn_shm_ring_blocked_on(&producer), 0);
 	expect(2);
-	assert_true(cn_shm_ring_has_taken(&producer, second));
+	assert_true(cn_shm_ring_has_consumed(&producer, second));
 	assert_int_equal(cn_shm_ring_used(&producer), 0);
-	cn_shm_ring_set_beside(&consumer, UINT32_MAX);
-	assert_true(cn_shm_ring_has_taken_beside(&producer, UINT32_MAX));
-	assert_false(cn_shm_ring_has_taken_beside(&producer, 0));
+	cn_shm_ring_set_consumed_oob(&consumer, UINT32_MAX);
+	assert_true(cn_shm_ring_has_consumed_oob(&producer, UINT32_MAX));
+	assert_false(cn_shm_ring_has_consumed_oob(&producer, 0));
 }
 
 static void counters__wrap_around(void **state)
@@ -286,7 +286,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(counters__wrap_around, setup, teardown),
 		cmocka_unit_test_setup_teardown(processor__is_the_consumers, setup, teardown),
-		cmocka_unit_test_setup_teardown(held__by_the_consumer, setup, teardown),
+		cmocka_unit_test_setup_teardown(blocked__by_the_consumer, setup, teardown),
 		cmocka_unit_test_setup_teardown(counters__hostile, setup, teardown),
 		cmocka_unit_test_setup_teardown(sleep__is_refused_while_there_is_a_message, setup,
 						teardown),

@@ -272,14 +272,14 @@ static uint64_t send_early(struct engine_fixture *w, struct cn_member **parents,
 static void split__early_frames_are_kept(void **state)
 {
 	(void)state;
-	for (uint32_t kept = 0; kept <= CN_EARLY_FRAMES; kept += CN_EARLY_FRAMES) {
+	for (uint32_t kept = 0; kept <= CN_DEFERRED_FRAMES; kept += CN_DEFERRED_FRAMES) {
 		struct cn_member *parents[PARENTS];
 		struct engine_fixture *w = parents_of(parents, false);
 
-		w->engines[3]->early_frames = kept;
+		w->engines[3]->deferred_frames = kept;
 		assert_int_equal(send_early(w, parents, kept > 0 ? SECOND : 2 * CN_MS) > 0,
 				 kept > 0);
-		assert_int_equal(w->engines[3]->early_frames, kept);
+		assert_int_equal(w->engines[3]->deferred_frames, kept);
 		end(w, parents);
 	}
 }

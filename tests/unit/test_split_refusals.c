@@ -50,7 +50,7 @@ static void finish(struct engine_fixture *w)
 	}
 	engine_run(w, SECOND);
 	for (uint32_t i = 0; i < w->nodes; i++) {
-		assert_int_equal(w->engines[i]->early_frames, 0);
+		assert_int_equal(w->engines[i]->deferred_frames, 0);
 	}
 	engine_fixture_free(w);
 }
@@ -300,7 +300,7 @@ static bool keeps(struct cn_team *t, const uint8_t *mac, enum cn_type type, uint
 
 	memcpy(ether + 6, mac, 6);
 	cn_wire_put(ether + CN_ETH_HEADER, &w);
-	return cn_division_keep(t, &f);
+	return cn_division_defer(t, &f);
 }
 
 static void early__frames_are_bounded(void **state)
@@ -318,11 +318,11 @@ static void early__frames_are_bounded(void **state)
 	assert_false(keeps(t, mac, CN_TYPE_ACK, 0));
 	assert_false(keeps(t, mac, CN_TYPE_COLL, most + 1));
 	for (uint32_t i = 0; i < EARLY; i++) {
-		assert_int_equal(w->engines[0]->early_frames, i);
+		assert_int_equal(w->engines[0]->deferred_frames, i);
 		assert_true(keeps(t, mac, i % 2 ? CN_TYPE_COLL : CN_TYPE_CONTROL, most));
 	}
 	assert_false(keeps(t, mac, CN_TYPE_COLL, 8));
-	assert_int_equal(w->engines[0]->early_frames, EARLY);
+	assert_int_equal(w->engines[0]->deferred_frames, EARLY);
 	/* Their session is none of ours: they are dropped when there is one. */
 	for (uint32_t r = 1; r < DIVIDED; r++) {
 		assert_int_equal(call(w, r), COLLNET_OK);
@@ -393,7 +393,7 @@ static void early__frames_are_whole(void **state)
 	poll_only(w, 0);
 	take_elsewhere(w, 1);
 	assert_int_equal(w->rank[2].joined.calls, 0);
-	assert_true(w->engines[1]->early_frames > 1);
+	assert_true(w->engines[1]->deferred_frames > 1);
 	all_end(w, COLLNET_OK, "");
 	for (uint32_t r = 2; r < DIVIDED; r++) {
 		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);

@@ -137,7 +137,7 @@ static void assert_fails(struct engine_fixture *w)
 		cn_team_leave(parents[r], w->now, false);
 		w->rank[r].member = NULL;
 	}
-	assert_int_equal(w->engines[3]->early_frames, 0);
+	assert_int_equal(w->engines[3]->deferred_frames, 0);
 	engine_run(w, SECOND);
 	engine_join_all(w, a_node, false, "child");
 	engine_collective(w, &a, SECOND);
@@ -172,9 +172,9 @@ static void restart__after_early_frames(void **state)
 		cn_poller_poll(w->pollers[0], w->now);
 	}
 	move_frames(w);
-	assert_true(w->engines[3]->early_frames > 0);
+	assert_true(w->engines[3]->deferred_frames > 0);
 	wait_for_restart(w);
-	assert_true(w->engines[3]->early_frames > 0);
+	assert_true(w->engines[3]->deferred_frames > 0);
 	assert_fails(w);
 }
 

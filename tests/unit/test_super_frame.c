@@ -118,7 +118,7 @@ static void cut(size_t left, size_t size, size_t max)
 	struct cn_rx_frame out[70];
 	size_t at = 0, n, count = 0, wanted = size == 0 ? left > 0 : (left + size - 1) / size;
 
-	while ((n = cn_super_frame_take(&s, out, max)) > 0) {
+	while ((n = cn_super_frame_next(&s, out, max)) > 0) {
 		assert_true(n <= max);
 		for (size_t i = 0; i < n; i++) {
 			assert_ptr_equal(out[i].ether, ether);

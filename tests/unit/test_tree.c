@@ -214,7 +214,7 @@ static void check_paths(const struct cn_topo *t, const struct cn_tree *tree, con
 			while (!above(tree, x, tree->host[b])) {
 				x = tree->v[x].parent;
 			}
-			assert_int_equal(cn_tree_meet(tree, tree->host[a], tree->host[b]), x);
+			assert_int_equal(cn_tree_lca(tree, tree->host[a], tree->host[b]), x);
 		}
 	}
 }

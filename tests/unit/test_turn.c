@@ -199,27 +199,27 @@ static void sockets__after_a_long_request(void **state)
 	cost[0] = 500 * CN_MS;
 	fill(&many[0]);
 	cn_turn_round(d);
-	ring_client_say(&many[0], &leave, sizeof(leave));
-	ring_client_say(&many[1], &leave, sizeof(leave));
-	ring_client_say(&many[2], &ping, sizeof(ping));
-	ring_client_say(&many[3], &bell, sizeof(bell));
-	ring_client_say(&many[3], &ping, sizeof(ping));
-	ring_client_say(&one, &leave, sizeof(leave));
+	ring_client_send(&many[0], &leave, sizeof(leave));
+	ring_client_send(&many[1], &leave, sizeof(leave));
+	ring_client_send(&many[2], &ping, sizeof(ping));
+	ring_client_send(&many[3], &bell, sizeof(bell));
+	ring_client_send(&many[3], &ping, sizeof(ping));
+	ring_client_send(&one, &leave, sizeof(leave));
 	assert_int_equal(served_many(), 1);
-	assert_int_equal(ring_client_hear(&many[0], NULL), 0);
-	assert_int_equal(ring_client_hear(&many[1], NULL), 0);
-	assert_int_equal(ring_client_hear(&many[2], NULL), CN_MSG_PONG);
-	assert_int_equal(ring_client_hear(&many[3], NULL), CN_MSG_PONG);
-	assert_int_equal(ring_client_hear(&one, NULL), CN_MSG_REPLY);
+	assert_int_equal(ring_client_recv(&many[0], NULL), 0);
+	assert_int_equal(ring_client_recv(&many[1], NULL), 0);
+	assert_int_equal(ring_client_recv(&many[2], NULL), CN_MSG_PONG);
+	assert_int_equal(ring_client_recv(&many[3], NULL), CN_MSG_PONG);
+	assert_int_equal(ring_client_recv(&one, NULL), CN_MSG_REPLY);
 	cn_turn_round(d);
 	cn_client_readable(many[1].client);
-	assert_int_equal(ring_client_hear(&many[1], NULL), 0);
+	assert_int_equal(ring_client_recv(&many[1], NULL), 0);
 	now += cost[0];
 	cn_turn_round(d);
 	cn_client_readable(many[1].client);
-	assert_int_equal(ring_client_hear(&many[1], NULL), CN_MSG_REPLY);
+	assert_int_equal(ring_client_recv(&many[1], NULL), CN_MSG_REPLY);
 	cn_client_readable(many[0].client);
-	assert_int_equal(ring_client_hear(&many[0], NULL), 0); /* its ring is not empty yet */
+	assert_int_equal(ring_client_recv(&many[0], NULL), 0); /* its ring is not empty yet */
 	assert_int_equal(served_many(), 2);
 }
 
@@ -236,8 +236,8 @@ static void sockets__doorbell(void **state)
 	assert_int_equal(ring_client_post(&many[0], 0, 0), CN_SHM_RING_OK);
 	assert_int_equal(ring_client_post(&many[1], 0, 0), CN_SHM_RING_OK);
 	cn_turn_round(d);
-	ring_client_say(&many[0], &bell, sizeof(bell));
-	ring_client_say(&many[1], &bell, sizeof(bell));
+	ring_client_send(&many[0], &bell, sizeof(bell));
+	ring_client_send(&many[1], &bell, sizeof(bell));
 	assert_int_equal(served[0], 1);
 	assert_int_equal(served[1], 0);
 	assert_int_equal(d->npolled, 2);

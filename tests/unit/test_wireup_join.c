@@ -201,15 +201,15 @@ static void join_read__ranges(void **state)
 	(void)state;
 	j = add(&l, 1, 1, "job", none);
 	assert_true(read((uint32_t[]){ 2, 3 }, 1, 2, &in));
-	cn_join_take(j, &in);
+	cn_join_move_ranges(j, &in);
 	assert_int_equal(cn_join_ranks(j), 3);
 	assert_ptr_equal(j->ranges, &j->one);
 	assert_true(read((uint32_t[]){ 0, 1, 5, 5 }, 2, 4, &in));
-	cn_join_take(j, &in);
+	cn_join_move_ranges(j, &in);
 	assert_int_equal(cn_join_ranks(j), 6);
 	assert_int_equal(j->ranges[1].first, 5);
 	assert_true(read((uint32_t[]){ 1, 3u << 16 | 3 }, 1, 2, &in)); /* 1, 5, 9 */
-	cn_join_take(j, &in);
+	cn_join_move_ranges(j, &in);
 	assert_int_equal(cn_join_ranks(j), 3);
 	assert_int_equal(cn_range_rank(j->ranges, 2), 9);
 	cn_join_remove_all(&l);
@@ -238,13 +238,13 @@ static void left_note__the_first(void **state)
 	struct cn_left l = { 0 };
 
 	(void)state;
-	cn_left_note(&l, 1, 1, false);
-	cn_left_note(&l, 2, UINT32_MAX, true);
+	cn_left_record(&l, 1, 1, false);
+	cn_left_record(&l, 2, UINT32_MAX, true);
 	assert_true(l.any && l.dead);
 	assert_false(cn_left_is_first(&l, UINT32_MAX));
 	assert_true(cn_left_is_first(&l, UINT32_MAX - 1));
 	assert_int_equal(l.rank, 2);
-	cn_left_note(&l, 3, 0, false);
+	cn_left_record(&l, 3, 0, false);
 	assert_int_equal(l.rank, 2);
 }
 

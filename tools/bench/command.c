@@ -390,7 +390,7 @@ int collnet_cmd_bench(int argc, char **argv)
 	struct bench_options o;
 	struct bench b = { .o = &o, .m = { .o = &o.m } };
 	struct cn_err err = { 0 };
-	struct cn_place place;
+	struct cn_launch_info place;
 	int rc;
 
 	if (argc > 1 && strcmp(argv[1], "plan") == 0) {
@@ -400,7 +400,7 @@ int collnet_cmd_bench(int argc, char **argv)
 	if (rc != TOOL_OK) {
 		return rc < 0 ? TOOL_OK : rc;
 	}
-	if (cn_place(&place, &err) == COLLNET_OK) {
+	if (cn_launch_info(&place, &err) == COLLNET_OK) {
 		rc = bench_check_ranks(&o, place.specified_by);
 		if (rc != TOOL_OK) {
 			return rc;

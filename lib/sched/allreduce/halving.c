@@ -197,7 +197,7 @@ static struct aside aside_of(const struct halving *h, uint32_t n)
 }
 
 /* What the other parts of pairs contribute. */
-static void take_others(struct halving *h)
+static void fold_others(struct halving *h)
 {
 	struct cn_reduction *r = &h->r;
 	const struct range all = { 0, r->p->bytes };
@@ -228,7 +228,7 @@ static struct cn_value value_of(const struct halving *h, uint32_t part, uint32_t
 }
 
 /* A chunk of the result to another part, and its ranks. */
-static void give(struct halving *h, uint32_t part, uint32_t to, uint32_t i, uint32_t phase)
+static void send_result(struct halving *h, uint32_t part, uint32_t to, uint32_t i, uint32_t phase)
 {
 	struct cn_reduction *r = &h->r;
 	const struct range x = chunk(h, i);
@@ -242,12 +242,12 @@ static void give(struct halving *h, uint32_t part, uint32_t to, uint32_t i, uint
 }
 
 /* And the result to them. */
-static void give_others(struct halving *h)
+static void send_results(struct halving *h)
 {
 	for (uint32_t n = 0; n < h->w.pairs * h->chunks; n++) {
 		const struct aside a = aside_of(h, n);
 
-		give(h, a.part, a.other, a.k, a.phase);
+		send_result(h, a.part, a.other, a.k, a.phase);
 	}
 	h->phase += h->w.pairs > 0 ? h->chunks : 0;
 }
@@ -265,8 +265,8 @@ static void gather(struct halving *h)
 	for (uint32_t bit = h->chunks / 2; bit > 0; bit /= 2, h->phase++) {
 		for (uint32_t i = 0; i < h->w.members; i++) {
 			for (uint32_t t = 0; t < chunks_before(h, 2 * bit); t++) {
-				give(h, part_of(h, i), part_of(h, i ^ bit), chunk_of(h, i, t),
-				     h->phase);
+				send_result(h, part_of(h, i), part_of(h, i ^ bit),
+					    chunk_of(h, i, t), h->phase);
 			}
 		}
 	}
@@ -291,12 +291,12 @@ static void rounds(struct halving *h)
 	for (uint32_t bit = 1; bit < h->chunks; bit *= 2) {
 		round_of(h, bit);
 	}
-	take_others(h);
+	fold_others(h);
 	for (uint32_t bit = h->chunks; bit < h->w.members; bit *= 2) {
 		round_of(h, bit);
 	}
 	if (h->all) {
-		give_others(h);
+		send_results(h);
 		gather(h);
 	} else {
 		gather_at_root(h);

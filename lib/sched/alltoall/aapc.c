@@ -16,12 +16,12 @@
 #include "sched/planners.h"
 #include "util/vector.h"
 
-enum item_kind { TOLD_BY = 0, MESSAGE = 1, TELL = 2, CLOSE = 3 };
+enum item_kind { SYNC_RECV = 0, MESSAGE = 1, SYNC_SEND = 2, CLOSE = 3 };
 
 /* Something of the list, by `phase`, by kind, by `until`. */
 struct item {
 	uint32_t phase, until; /* until: phase of the message that a synchronisation lets go; CLOSE:
-				  none of this operation */
+				* none of this operation */
 	uint32_t peer;	       /* place */
 	enum item_kind kind;
 };
@@ -95,7 +95,7 @@ static int collect(struct part *t, struct cn_err *err)
 			rc = cn_aapc_after(t->sync, &m, &list, &n, err);
 		}
 		for (uint32_t e = 0; !rc && e < n; e++) {
-			struct item i = { m.phase, list[e].phase, list[e].from, TELL };
+			struct item i = { m.phase, list[e].phase, list[e].from, SYNC_SEND };
 
 			rc = add_item(&t->sends, i, err);
 		}
@@ -104,10 +104,10 @@ static int collect(struct part *t, struct cn_err *err)
 			rc = cn_aapc_before(t->sync, &m, &list, &n, err);
 		}
 		for (uint32_t e = 0; !rc && e < n; e++) {
-			struct item told = { list[e].phase, m.phase, list[e].from, TELL };
-			struct item wait = { m.phase, list[e].phase, list[e].from, TOLD_BY };
+			struct item sync_recv = { list[e].phase, m.phase, list[e].from, SYNC_SEND };
+			struct item wait = { m.phase, list[e].phase, list[e].from, SYNC_RECV };
 
-			rc = add_item(&t->recvs, told, err);
+			rc = add_item(&t->recvs, sync_recv, err);
 			if (!rc) {
 				rc = add_item(&t->sends, wait, err);
 			}
@@ -117,10 +117,10 @@ static int collect(struct part *t, struct cn_err *err)
 }
 
 /* Whether a node is told by the other end, after the phase or later, to go on. */
-static bool is_told(const struct items *l, uint32_t peer, uint32_t phase)
+static bool is_synced(const struct items *l, uint32_t peer, uint32_t phase)
 {
 	for (uint32_t k = 0; k < l->n; k++) {
-		if (l->i[k].kind == TELL && l->i[k].peer == peer && l->i[k].phase >= phase) {
+		if (l->i[k].kind == SYNC_SEND && l->i[k].peer == peer && l->i[k].phase >= phase) {
 			return true;
 		}
 	}
@@ -143,7 +143,7 @@ static int close_operation(struct part *t, struct cn_err *err)
 		struct item i = { list[k].last.phase, CN_TOPO_NONE,
 				  mine ? list[k].to : list[k].last.from, CLOSE };
 
-		if (!is_told(l, i.peer, i.phase)) {
+		if (!is_synced(l, i.peer, i.phase)) {
 			rc = add_item(l, i, err);
 		}
 	}
@@ -157,22 +157,22 @@ static int add_send(struct part *t, const struct item *i, struct cn_sched *out, 
 	struct cn_action s = { .kind = CN_ACT_SEND,
 			       .peer = t->a->node[i->peer],
 			       .phase = i->phase };
-	struct item key = { i->until, i->phase, i->peer, TELL };
-	const struct item *told;
+	struct item key = { i->until, i->phase, i->peer, SYNC_SEND };
+	const struct item *sync_recv;
 
 	switch (i->kind) {
 	case MESSAGE:
 		return cn_alltoall_send(t->l, t->p, t->me, s.peer, i->phase, nothing, out, err);
-	case TELL:
+	case SYNC_SEND:
 	case CLOSE:
 		return cn_sched_add(out, &s, err);
-	case TOLD_BY:
+	case SYNC_RECV:
 		break;
 	}
-	told = bsearch(&key, t->recvs.i, t->recvs.n, sizeof(key), compare_items);
+	sync_recv = bsearch(&key, t->recvs.i, t->recvs.n, sizeof(key), compare_items);
 	s.kind = CN_ACT_WAIT;
 	s.dep = CN_DEP_COMPLETE;
-	s.dep_on = t->index[told - t->recvs.i];
+	s.dep_on = t->index[sync_recv - t->recvs.i];
 	return cn_sched_add(out, &s, err);
 }
 

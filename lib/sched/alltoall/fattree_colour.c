@@ -60,7 +60,7 @@ static void count_message(struct colouring *c, uint32_t i, int by)
 	}
 }
 
-static void give(struct colouring *c, uint32_t i, uint32_t colour)
+static void set_colour(struct colouring *c, uint32_t i, uint32_t colour)
 {
 	c->m[i].colour = colour;
 	c->m[i].next = c->head[colour];
@@ -106,7 +106,7 @@ static void walk(struct colouring *c, uint32_t i, int side, const uint32_t *colo
 
 	for (i = c->m[i].mate[side]; i != NONE && !c->m[i].recoloured; i = c->m[i].mate[side]) {
 		c->m[i].recoloured = true;
-		give(c, i, colours[which]);
+		set_colour(c, i, colours[which]);
 		which = !which;
 		side = !side;
 	}
@@ -132,7 +132,7 @@ static void recolour(struct colouring *c, uint32_t one, uint32_t other)
 
 		if (!c->m[i].recoloured) {
 			c->m[i].recoloured = true;
-			give(c, i, one);
+			set_colour(c, i, one);
 			walk(c, i, 0, colours);
 			walk(c, i, 1, colours);
 		}
@@ -176,7 +176,7 @@ static void first_colours(struct cn_fattree *x, struct colouring *c)
 
 				c->m[n].leaf[0] = x->leaf[x->base[v] + s];
 				c->m[n].leaf[1] = x->leaf[x->base[v] + d];
-				give(c, n, n % c->colours);
+				set_colour(c, n, n % c->colours);
 			}
 		}
 	}

@@ -44,7 +44,7 @@ void cn_bcast_done(struct cn_bcast *b)
 
 int cn_bcast_arrange(struct cn_bcast *b, const uint32_t *seq, struct cn_err *err)
 {
-	uint32_t *start, *kids, tail = 1;
+	uint32_t *start, *children, tail = 1;
 
 	free(b->load);
 	b->load = NULL;
@@ -54,7 +54,7 @@ int cn_bcast_arrange(struct cn_bcast *b, const uint32_t *seq, struct cn_err *err
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a broadcast among %u nodes",
 			       b->n);
 	}
-	kids = start + b->n + 1;
+	children = start + b->n + 1;
 	memset(b->nchildren, 0, b->n * sizeof(*b->nchildren));
 	for (uint32_t i = 0; i + 1 < b->n; i++) {
 		b->nchildren[b->parent[seq[i]]]++;
@@ -65,21 +65,21 @@ int cn_bcast_arrange(struct cn_bcast *b, const uint32_t *seq, struct cn_err *err
 		b->first[v] = start[v];
 	}
 	for (uint32_t i = 0; i + 1 < b->n; i++) {
-		kids[b->first[b->parent[seq[i]]]++] = seq[i];
+		children[b->first[b->parent[seq[i]]]++] = seq[i];
 	}
 	b->order[0] = b->root;
 	for (uint32_t q = 0; q < tail; q++) {
 		uint32_t v = b->order[q];
 
 		b->first[v] = tail;
-		memcpy(b->order + tail, kids + start[v], b->nchildren[v] * sizeof(*kids));
+		memcpy(b->order + tail, children + start[v], b->nchildren[v] * sizeof(*children));
 		tail += b->nchildren[v];
 	}
 	free(start);
 	return COLLNET_OK;
 }
 
-int cn_bcast_cut(struct cn_bcast *b, uint64_t bytes, uint64_t segment, struct cn_err *err)
+int cn_bcast_segment(struct cn_bcast *b, uint64_t bytes, uint64_t segment, struct cn_err *err)
 {
 	uint64_t segments;
 

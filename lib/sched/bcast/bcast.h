@@ -24,7 +24,7 @@ struct cn_bcast {
 	uint32_t n, root; /* nodes */
 	uint32_t *parent; /* [n] CN_TOPO_NONE: the root */
 	uint32_t *order;  /* [n] the root first; the children of a node are neighbours in it,
-				 in the order in which they are served */
+			   * in the order in which they are served */
 	uint32_t *first, *nchildren; /* [n] place in order[] of the first child */
 	uint32_t *offset;	     /* [n] phase of the first segment; root: not used */
 	uint32_t period, phases;
@@ -56,7 +56,7 @@ void cn_bcast_done(struct cn_bcast *b);
 /* seq: all nodes but the root; b->parent is set. Siblings are served in the order of seq. */
 int cn_bcast_arrange(struct cn_bcast *b, const uint32_t *seq, struct cn_err *err);
 /* Sets bytes, segment and segments; segment 0: everything in one. COLLNET_ELIMIT: too many. */
-int cn_bcast_cut(struct cn_bcast *b, uint64_t bytes, uint64_t segment, struct cn_err *err);
+int cn_bcast_segment(struct cn_bcast *b, uint64_t bytes, uint64_t segment, struct cn_err *err);
 /* Chooses the segment (unless it is given), cuts, and sets the time. */
 int cn_bcast_choose(struct cn_bcast *b, const struct cn_tree *t, const struct cn_cost *c,
 		    uint64_t bytes, uint64_t segment, struct cn_err *err);

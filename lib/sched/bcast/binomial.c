@@ -36,7 +36,7 @@ int cn_bcast_binomial(const struct cn_layout *l, uint32_t root, uint64_t bytes, 
 	}
 	free(seq);
 	if (!rc) {
-		rc = cn_bcast_cut(out, bytes, segment, err);
+		rc = cn_bcast_segment(out, bytes, segment, err);
 	}
 	out->phased = true;
 	out->period = rounds;

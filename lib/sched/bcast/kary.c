@@ -27,10 +27,10 @@
 
 #include "sched/bcast/bcast.h"
 
-#define NONE  CN_TOPO_NONE
-#define TRIED 16u		  /* places that a part may begin at, for each part */
-#define LOOKS ((uint64_t)1 << 22) /* at places, some 20 ms: beyond, a chain instead */
-#define K_MAX 8u
+#define NONE	 CN_TOPO_NONE
+#define TRIED	 16u		     /* places that a part may begin at, for each part */
+#define WORK_MAX ((uint64_t)1 << 22) /* at places, some 20 ms: beyond, a chain instead */
+#define K_MAX	 8u
 
 /* What lies beyond a link, seen from the root. */
 struct beyond {
@@ -48,7 +48,7 @@ struct kary {
 	uint32_t *enter;  /* [n] first place of the smallest one that begins before it; 0: none */
 	uint32_t **reach; /* [rows] of [n] */
 	uint32_t rows;
-	uint64_t looks; /* at places, by begin_part() */
+	uint64_t work; /* at places, by begin_part() */
 };
 
 /* The parts of the interval that a node serves. */
@@ -179,7 +179,7 @@ static uint32_t begin_part(struct kary *k, uint32_t i, const struct parts *p, ui
 {
 	uint32_t best = NONE, tried = 0;
 
-	for (uint32_t m = most; m > least && tried < TRIED; m--, k->looks++) {
+	for (uint32_t m = most; m > least && tried < TRIED; m--, k->work++) {
 		if (may_enter(k, i, p, m)) {
 			tried++;
 			if (best == NONE || reach[m] > reach[best]) {
@@ -243,7 +243,7 @@ static int fill_rows(struct kary *k, bool *done, struct cn_err *err)
 	struct parts p;
 
 	*done = false;
-	for (uint32_t d = 0; d < k->n && k->looks < LOOKS && !*done; d++) {
+	for (uint32_t d = 0; d < k->n && k->work < WORK_MAX && !*done; d++) {
 		uint32_t *row = malloc((size_t)k->n * sizeof(*row));
 
 		if (row == NULL) {
@@ -251,14 +251,14 @@ static int fill_rows(struct kary *k, bool *done, struct cn_err *err)
 				       k->n);
 		}
 		k->reach[k->rows++] = row;
-		for (uint32_t i = 0; i < k->n && k->looks < LOOKS; i++) {
+		for (uint32_t i = 0; i < k->n && k->work < WORK_MAX; i++) {
 			row[i] = d == 0 ? i : k->reach[d - 1][i];
 			if (row[i] + 1 < k->n && d > 0) {
 				best_cut(k, i, d, &p);
 				row[i] = p.reach > row[i] ? p.reach : row[i];
 			}
 		}
-		*done = k->looks < LOOKS && row[0] == k->n - 1;
+		*done = k->work < WORK_MAX && row[0] == k->n - 1;
 	}
 	return COLLNET_OK;
 }

@@ -83,8 +83,8 @@ static uint64_t link_cycle(const struct cn_bcast *b, const struct cn_tree *t,
 }
 
 /* Messages of v's phase on the busiest link of its path, per channel. */
-static uint32_t crowd(const struct cn_bcast *b, const struct cn_tree *t, const uint32_t *start,
-		      const uint32_t *users, const uint32_t *path, uint32_t n, uint32_t v)
+static uint32_t contention(const struct cn_bcast *b, const struct cn_tree *t, const uint32_t *start,
+			   const uint32_t *users, const uint32_t *path, uint32_t n, uint32_t v)
 {
 	uint32_t most = 1;
 
@@ -107,8 +107,8 @@ static bool shared(const struct cn_bcast *b, const struct cn_tree *t, uint32_t d
 }
 
 /* out[v]: how many times slower v's message is for those that share its links in its phase. */
-static int crowds(const struct cn_bcast *b, const struct cn_tree *t, uint32_t *out,
-		  struct cn_err *err)
+static int contentions(const struct cn_bcast *b, const struct cn_tree *t, uint32_t *out,
+		       struct cn_err *err)
 {
 	uint32_t *start = calloc((size_t)t->n * 2 + 2, sizeof(*start)), *users = NULL;
 	uint32_t *path = malloc(((size_t)t->height * 2 + 1) * sizeof(*path));
@@ -139,7 +139,7 @@ static int crowds(const struct cn_bcast *b, const struct cn_tree *t, uint32_t *o
 				}
 			}
 			if (!fill) {
-				out[v] = crowd(b, t, start, users, path, n, v);
+				out[v] = contention(b, t, start, users, path, n, v);
 			}
 		}
 	}
@@ -173,7 +173,7 @@ int cn_bcast_time(struct cn_bcast *b, const struct cn_tree *t, const struct cn_c
 		rc = cn_fail(err, COLLNET_ENOMEM, "no memory for the times of %u nodes", b->n);
 	}
 	if (!rc && share) {
-		rc = crowds(b, t, slower, err);
+		rc = contentions(b, t, slower, err);
 	}
 	if (rc) {
 		free(at);
@@ -222,7 +222,7 @@ int cn_bcast_choose(struct cn_bcast *b, const struct cn_tree *t, const struct cn
 
 	if (segment == 0 && b->n > 1 && bytes > c->payload) {
 		for (uint32_t i = 0; !rc && (size = cn_bcast_try(c, bytes, i)) > 0; i++) {
-			rc = cn_bcast_cut(b, bytes, size, err);
+			rc = cn_bcast_segment(b, bytes, size, err);
 			if (!rc) {
 				rc = cn_bcast_time(b, t, c, err);
 			}
@@ -234,7 +234,7 @@ int cn_bcast_choose(struct cn_bcast *b, const struct cn_tree *t, const struct cn
 		segment = best;
 	}
 	if (!rc) {
-		rc = cn_bcast_cut(b, bytes, segment, err);
+		rc = cn_bcast_segment(b, bytes, segment, err);
 	}
 	return rc ? rc : cn_bcast_time(b, t, c, err);
 }

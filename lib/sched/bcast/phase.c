@@ -24,7 +24,7 @@ struct colour {
 	uint32_t round;		 /* of stamps */
 };
 
-static bool crowded(const struct colour *c, uint32_t d)
+static bool is_contended(const struct colour *c, uint32_t d)
 {
 	return c->load[d] > 1 && c->load[d] > cn_tree_channels(c->t, d);
 }
@@ -60,7 +60,7 @@ static int colour_init(struct colour *c, struct cn_bcast *b, const struct cn_tre
 		}
 		for (uint32_t d = 0; d < links; d++) {
 			c->start[d] = total;
-			total += crowded(c, d) ? c->load[d] : 0;
+			total += is_contended(c, d) ? c->load[d] : 0;
 		}
 		c->taken = malloc(((size_t)total + 1) * sizeof(*c->taken));
 	}
@@ -95,7 +95,7 @@ static void block(struct colour *c, uint32_t nlinks)
 	for (uint32_t i = 0; i < nlinks; i++) {
 		uint32_t d = c->path[i], channels;
 
-		if (!crowded(c, d)) {
+		if (!is_contended(c, d)) {
 			continue;
 		}
 		channels = cn_tree_channels(c->t, d);
@@ -147,7 +147,7 @@ static bool place_children(struct colour *c, uint32_t v, uint32_t period)
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t d = c->path[i];
 
-			if (crowded(c, d)) {
+			if (is_contended(c, d)) {
 				c->taken[c->start[d] + c->placed[d]++] = x % period;
 			}
 		}

@@ -289,7 +289,7 @@ int cn_bcast_smp(const struct cn_layout *l, uint32_t root, uint64_t bytes, uint6
 		return rc;
 	}
 	/* A segment that is too short is refused before it is counted with. */
-	rc = cn_bcast_cut(out, bytes, segment, err);
+	rc = cn_bcast_segment(out, bytes, segment, err);
 	segment = segment == 0 ? 0 : out->segment;
 	if (!rc && l->nnodes == 1) {
 		rc = cn_bcast_arrange(out, scratch, err);
@@ -300,7 +300,7 @@ int cn_bcast_smp(const struct cn_layout *l, uint32_t root, uint64_t bytes, uint6
 		}
 	}
 	if (!rc) {
-		rc = cn_bcast_cut(out, bytes, segment, err);
+		rc = cn_bcast_segment(out, bytes, segment, err);
 	}
 	if (!rc) {
 		rc = cn_bcast_colour(out, l->tree, err);

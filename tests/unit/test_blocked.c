@@ -53,7 +53,7 @@ static void take_requests(bool late)
 
 static void take_all(int fd)
 {
-	cn_shm_ring_hold(&requests, 0);
+	cn_shm_ring_set_blocked_on(&requests, 0);
 	take_requests(true);
 	for (uint32_t i = 0; i < njoins; i++) {
 		complete(joins[i], COLLNET_ETIMEOUT, "it was late");
@@ -86,7 +86,7 @@ static void serve(int fd, int before)
 	int memory;
 
 	while (recv(fd, &m, sizeof(m), 0) > 0) {
-		const bool held = requests.shared != NULL && requests.shared->held != 0;
+		const bool blocked_on = requests.shared != NULL && requests.shared->blocked_on != 0;
 
 		switch (m.head.type) {
 		case CN_MSG_REGION:
@@ -94,7 +94,7 @@ static void serve(int fd, int before)
 				memory = make_memory(&m.region);
 			} else {
 				memory = fake_rings(&m.region, true, &requests, &completions);
-				cn_shm_ring_hold(&requests, 1);
+				cn_shm_ring_set_blocked_on(&requests, 1);
 			}
 			fake_hand_out(fd, m.head.tag, memory);
 			break;
@@ -106,15 +106,15 @@ static void serve(int fd, int before)
 			break;
 		case CN_MSG_JOIN:
 			joins[njoins++] = m.head.tag;
-			cn_shm_ring_set_beside(&requests, before > 0 ? INT32_MAX : 0);
-			if (!held) {
+			cn_shm_ring_set_consumed_oob(&requests, before > 0 ? INT32_MAX : 0);
+			if (!blocked_on) {
 				complete(joins[--njoins], COLLNET_EIFACE, "it was taken");
 				fake_respond(fd, CN_MSG_EVENT, 0);
 			}
 			break;
 		case CN_MSG_LEAVE:
 			leaves[nleaves++] = m.head.tag;
-			if (!held) {
+			if (!blocked_on) {
 				fake_respond(fd, CN_MSG_REPLY, leaves[--nleaves]);
 			} else if (before < 0 && nleaves == (uint32_t)-before) {
 				take_all(fd);
@@ -160,7 +160,7 @@ static int receive_nothing(collnet_endpoint_t *e)
 
 /* A request behind one that waits for its plan ends at its deadline, and the next one has its
  * number. The daemon completes both. */
-static void held__a_request_ends_at_its_deadline(void **state)
+static void blocked__a_request_ends_at_its_deadline(void **state)
 {
 	struct collnet_stats s = { .size = sizeof(s) };
 	collnet_t *c = open_context(0);
@@ -180,7 +180,7 @@ static void held__a_request_ends_at_its_deadline(void **state)
 
 /* A region that is too small is kept: the daemon, which does not take that it is given up, would
  * not make the larger one. */
-static void held__larger_memory_for_copies(void **state)
+static void blocked__larger_memory_for_copies(void **state)
 {
 	static char to[1 << 20];
 	collnet_t *c = open_context(0);
@@ -197,7 +197,7 @@ static void held__larger_memory_for_copies(void **state)
 }
 
 /* There is room for so many in the ring. */
-static void held__too_many_requests_that_have_ended(void **state)
+static void blocked__too_many_requests_that_have_ended(void **state)
 {
 	struct collnet_stats s = { .size = sizeof(s) };
 	collnet_t *c = open_context(0);
@@ -234,7 +234,7 @@ static int create_team(collnet_t *c, uint32_t timeout_ms)
 }
 
 /* So does one on the socket, whose team is left without an answer, up to a number of them. */
-static void held__a_join_ends_at_its_deadline(void **state)
+static void blocked__a_join_ends_at_its_deadline(void **state)
 {
 	struct collnet_stats s = { .size = sizeof(s) };
 	collnet_t *c = open_context(0);
@@ -253,7 +253,7 @@ static void held__a_join_ends_at_its_deadline(void **state)
 
 /* The daemon takes the ring before what came on the socket: no other request has its number there.
  */
-static void held__the_number_of_a_join_is_not_given_out(void **state)
+static void blocked__the_number_of_a_join_is_not_given_out(void **state)
 {
 	struct collnet_stats s = { .size = sizeof(s) };
 	collnet_t *c = open_context(0);
@@ -270,7 +270,7 @@ static void held__the_number_of_a_join_is_not_given_out(void **state)
 }
 
 /* A program that does nothing else can make teams again. */
-static void held__joins_go_on_when_they_are_taken(void **state)
+static void blocked__joins_go_on_when_they_are_taken(void **state)
 {
 	collnet_t *c = open_context(1 - TEAMS_MAX);
 	char byte;
@@ -286,7 +286,7 @@ static void held__joins_go_on_when_they_are_taken(void **state)
 
 /* One that was taken ends when the daemon says so, be that later than a daemon is believed in that
  * takes requests. */
-static void held__a_join_that_was_taken(void **state)
+static void blocked__a_join_that_was_taken(void **state)
 {
 	collnet_t *c = open_context(MANY_PINGS);
 
@@ -299,13 +299,13 @@ static void held__a_join_that_was_taken(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(held__a_request_ends_at_its_deadline),
-		cmocka_unit_test(held__larger_memory_for_copies),
-		cmocka_unit_test(held__too_many_requests_that_have_ended),
-		cmocka_unit_test(held__a_join_ends_at_its_deadline),
-		cmocka_unit_test(held__the_number_of_a_join_is_not_given_out),
-		cmocka_unit_test(held__joins_go_on_when_they_are_taken),
-		cmocka_unit_test(held__a_join_that_was_taken),
+		cmocka_unit_test(blocked__a_request_ends_at_its_deadline),
+		cmocka_unit_test(blocked__larger_memory_for_copies),
+		cmocka_unit_test(blocked__too_many_requests_that_have_ended),
+		cmocka_unit_test(blocked__a_join_ends_at_its_deadline),
+		cmocka_unit_test(blocked__the_number_of_a_join_is_not_given_out),
+		cmocka_unit_test(blocked__joins_go_on_when_they_are_taken),
+		cmocka_unit_test(blocked__a_join_that_was_taken),
 	};
 	int status;
 

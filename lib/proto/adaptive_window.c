@@ -4,7 +4,7 @@
 #define INITIAL		 4u
 #define LEAST		 2u
 #define MOST		 65535u
-#define TRIAL		 8u /* windows without a loss, until the size is trusted */
+#define TRIAL		 8u /* windows without a loss that validate the size */
 #define PROBE_WAIT_FIRST 512u
 #define PROBE_WAIT_MIN	 32u
 #define PROBE_WAIT_MAX	 2048u
@@ -32,7 +32,7 @@ void cn_adaptive_window_closed(struct cn_adaptive_window *w)
 	w->full = true;
 }
 
-/* Acknowledged frames after which the window is one larger. */
+/* Acknowledged frames per increase by one. */
 static uint64_t frames_to_grow(const struct cn_adaptive_window *w)
 {
 	uint32_t below;
@@ -57,7 +57,7 @@ void cn_adaptive_window_acked(struct cn_adaptive_window *w)
 		return;
 	}
 	w->acked = 0;
-	if (w->window >= w->lossy) { /* no loss this time */
+	if (w->window >= w->lossy) { /* the probe lost nothing */
 		w->lossy = w->window + 1;
 		w->probe_wait = w->probe_wait / 2 > PROBE_WAIT_MIN ? w->probe_wait / 2
 								   : PROBE_WAIT_MIN;
@@ -70,7 +70,7 @@ void cn_adaptive_window_acked(struct cn_adaptive_window *w)
 void cn_adaptive_window_lost(struct cn_adaptive_window *w)
 {
 	if (w->decreased && w->acked < w->lossy) {
-		return; /* of the same window of frames as the last one */
+		return; /* same window of frames as the last loss */
 	}
 	if (w->lossy != UINT32_MAX && w->window >= w->lossy) {
 		w->probe_wait = w->probe_wait * 2 < PROBE_WAIT_MAX ? w->probe_wait * 2

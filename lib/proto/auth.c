@@ -5,7 +5,7 @@
 
 #include "util/byteorder.h"
 
-/* Public: they keep the uses of the cluster's key apart. */
+/* Public labels separate the keys derived from the cluster's key (domain separation). */
 static const char hello_label[8] = "hello";
 static const char session_label[8] = "session";
 
@@ -32,7 +32,7 @@ void cn_auth_begin(struct cn_auth *a, const uint8_t cluster_key[CN_SIPHASH_KEY],
 	memset(a, 0, sizeof(*a));
 	session_key(cluster_key, us, it, a->key_out);
 	session_key(cluster_key, it, us, a->key_in);
-	a->seen[0] = 1; /* no frame of a session has the counter 0 */
+	a->seen[0] = 1; /* counters begin at 1 */
 }
 
 /* `frame`: the collnet frame. */
@@ -63,7 +63,7 @@ bool cn_auth_is_genuine(const uint8_t key[CN_SIPHASH_KEY], const uint8_t source[
 
 	make_tag(key, source, frame, body, len, tag);
 	for (size_t i = 0; i < sizeof(tag); i++) {
-		differ |= tag[i] ^ frame[CN_WIRE_HEADER + 8 + i]; /* as long for any tag */
+		differ |= tag[i] ^ frame[CN_WIRE_HEADER + 8 + i]; /* constant time */
 	}
 	return differ == 0;
 }
@@ -73,7 +73,7 @@ static uint64_t *word_of(struct cn_auth *a, uint64_t counter)
 	return &a->seen[counter % CN_REPLAY_WINDOW / 64];
 }
 
-/* Whether this counter did not come before, as far as that is known. */
+/* True if the counter was not seen before (anti-replay window). */
 static bool is_new(struct cn_auth *a, uint64_t counter)
 {
 	if (counter > a->newest) {

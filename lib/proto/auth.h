@@ -22,7 +22,7 @@
 
 #include "proto/wire.h"
 
-/* Frames that another one of the session may overtake on the way. */
+/* Anti-replay window: how far a frame of the session may arrive behind the newest one. */
 #define CN_REPLAY_WINDOW 256u
 
 /* Of a session: both directions. */
@@ -34,17 +34,17 @@ struct cn_auth {
 };
 
 void cn_auth_hello_key(const uint8_t cluster_key[CN_SIPHASH_KEY], uint8_t out[CN_SIPHASH_KEY]);
-/* A new session between these ends. */
+/* Starts a session between these ends. */
 void cn_auth_begin(struct cn_auth *a, const uint8_t cluster_key[CN_SIPHASH_KEY],
 		   const struct cn_end *us, const struct cn_end *it);
 
-/* Writes counter and tag behind the header of a frame, which begins with the Ethernet header. */
+/* Writes counter and tag after the header of a frame that begins with the Ethernet header. */
 void cn_auth_seal(const uint8_t key[CN_SIPHASH_KEY], uint8_t *frame, uint64_t counter,
 		  const uint8_t *body, size_t len);
 /* Whether the tag is right; `frame`: the collnet frame, counter and tag included. */
 bool cn_auth_is_genuine(const uint8_t key[CN_SIPHASH_KEY], const uint8_t source[6],
 			const uint8_t *frame, const uint8_t *body, size_t len);
-/* Whether a frame of the session is genuine and comes for the first time, which is noted. */
+/* True if a frame of the session is genuine and not a replay; records its counter. */
 bool cn_auth_accept(struct cn_auth *a, const uint8_t source[6], const uint8_t *frame,
 		    const uint8_t *body, size_t len);
 

@@ -34,8 +34,7 @@ void cn_cc_acked(struct cn_cc *c, uint32_t acked, uint32_t ack, uint32_t in_flig
 		 uint32_t send_window)
 {
 	if (cn_serial_before(c->recover, ack)) {
-		c->recover =
-			ack; /* else it would be ahead again after 2^31 frames without a loss */
+		c->recover = ack; /* not ahead again after 2^31 frames without a loss */
 	}
 	grow(c, acked, in_flight, send_window);
 }
@@ -51,7 +50,7 @@ static uint32_t decreased(const struct cn_cc *c, uint32_t in_flight)
 void cn_cc_loss(struct cn_cc *c, uint32_t una, uint32_t end)
 {
 	if (cn_serial_before(una, c->recover)) {
-		return; /* of the same window of data as the last one */
+		return; /* same window of data as the last loss */
 	}
 	c->cwnd = c->ssthresh = decreased(c, end - una);
 	c->cwnd_count = 0;

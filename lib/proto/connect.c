@@ -42,8 +42,8 @@ struct cn_peer *cn_node_connect(struct cn_node *n, cn_time now, struct cn_peer *
 	memcpy(p->name, with->name, sizeof(p->name));
 	cn_peer_up(p);
 	p->validated = true;
-	p->path.state = CN_PATH_VALID; /* of the node's session */
-	p->tx.rtt = with->tx.rtt;      /* as RFC 9040: of the same path */
+	p->path.state = CN_PATH_VALID; /* validated by the session of port 0 */
+	p->tx.rtt = with->tx.rtt;      /* same path (RFC 9040) */
 	return p;
 }
 

@@ -19,18 +19,18 @@ struct cn_port {
 };
 
 /*
- * Establishes the session of `n` with the transport `to` of the node `with`, a peer of the node's
- * own transport that is up. Nothing happens if that session exists; another one with the node ends
- * first. `id` is this end's. NULL: no memory, or the table is full.
+ * Establishes the session of `n` with the transport `to` of the node `with`, an established peer of
+ * port 0. No effect if that session exists; another session with the node ends first. `id` is this
+ * end's. NULL: no memory, or the table is full.
  */
 struct cn_peer *cn_node_connect(struct cn_node *n, cn_time now, struct cn_peer *with, uint32_t id,
 				const struct cn_port *to);
-/* The peer here that is on the same node as `with`, if their session is established; NULL: none. */
+/* The established peer of this transport on the same node as `with`; NULL: none. */
 struct cn_peer *cn_node_connected(struct cn_node *n, const struct cn_peer *with);
 /* Ends the session with the node `with`, if there is one; peer_down() is called. */
 void cn_node_disconnect(struct cn_node *n, cn_time now, const struct cn_peer *with,
 			enum cn_peer_loss why);
-/* Adds what `from`, of another port, which ends, has counted of its peers. */
+/* Adds the per-peer counters of `from`, the transport of another port, which is closing. */
 void cn_node_add_counters(struct cn_node *n, const struct cn_node *from);
 
 #endif

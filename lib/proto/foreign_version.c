@@ -17,7 +17,7 @@
 #include "proto/node_impl.h"
 
 static const cn_time replaced_after = 5000 * CN_MS, expires_after = 60000 * CN_MS;
-/* Lines of the log about all senders together. */
+/* Interval of log lines over all senders. */
 static const cn_time line_each = 10000 * CN_MS;
 
 /* The sender's entry, or a free one, or the least recently used one; NULL: no room. */
@@ -97,7 +97,7 @@ void cn_foreign_version_record(struct cn_node *n, const uint8_t mac[6],
 		n->log_suppressed++;
 		return;
 	}
-	p = what->name[0] == '\0' ? cn_peer_by_mac(n, mac) : NULL; /* else that is its name */
+	p = what->name[0] == '\0' ? cn_peer_by_mac(n, mac) : NULL; /* else the hello has its name */
 	cn_foreign_version_text(n, what, text);
 	cn_log(COLLNET_LOG_WARNING, "%02x:%02x:%02x:%02x:%02x:%02x%s%s%s %s%s", mac[0], mac[1],
 	       mac[2], mac[3], mac[4], mac[5], p != NULL ? " (" : "", p != NULL ? p->name : "",
@@ -105,7 +105,7 @@ void cn_foreign_version_record(struct cn_node *n, const uint8_t mac[6],
 	       what->name[0] != '\0' ? ": give every node a name of its own by --node" : "");
 }
 
-/* One cluster is kept as entries are; any number of nodes may be of any cluster. */
+/* Only one other cluster is recorded; any number of nodes may belong to any cluster. */
 void cn_other_cluster_record(struct cn_node *n, uint16_t id)
 {
 	struct cn_other_cluster *o = &n->other_cluster;

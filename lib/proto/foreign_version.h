@@ -14,7 +14,7 @@ struct cn_peer;
 
 #define CN_FOREIGN_VERSIONS 16u
 
-/* What its last such frame had. */
+/* The mismatch shown by its last such frame. */
 struct cn_mismatch {
 	uint8_t version;
 	enum cn_encapsulation encapsulation;
@@ -40,18 +40,19 @@ struct cn_foreign_version_entry {
 };
 
 /*
- * Those heard during the last minute of which no frame of a session came since; returns how many.
+ * Lists the senders of such frames of the last minute without a session since; returns their
+ * number.
  */
 uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
 				  struct cn_foreign_version out[CN_FOREIGN_VERSIONS]);
 /* Such a frame came from this address. */
 void cn_foreign_version_record(struct cn_node *n, const uint8_t mac[6],
 			       const struct cn_mismatch *what);
-/* A session with this address is established. */
+/* A session with this address was established. */
 void cn_foreign_version_forget(struct cn_node *n, const uint8_t mac[6]);
-/* A hello of another cluster came. */
+/* A hello of another cluster was received. */
 void cn_other_cluster_record(struct cn_node *n, uint16_t id);
-/* Whether one came during the last minute; *id: its cluster, or one of theirs. */
+/* True if one was received in the last minute; *id is its cluster (of several, one of them). */
 bool cn_node_other_cluster(const struct cn_node *n, cn_time now, uint16_t *id);
 /* "speaks wire version 2, this node 3", "uses encapsulation udp, this node raw", "has a key, this
  * node none", "has no key, this node has one", "has another key than this node", "is called n1, as

@@ -27,7 +27,7 @@
 #define CN_SUPER_FRAME_MAX 44
 #define CN_FRAME_HEAD	   192 /* Ethernet header + wire header + counter, tag + largest hello */
 
-/* What is between the Ethernet header and the collnet frame on the wire. */
+/* The headers between the Ethernet header and the collnet frame on the wire. */
 enum cn_encapsulation {
 	CN_ENCAPSULATION_RAW, /* nothing: an EtherType of its own */
 	CN_ENCAPSULATION_UDP, /* an IPv4 and a UDP header */
@@ -37,7 +37,7 @@ enum cn_encapsulation {
 #define CN_ENCAPSULATION_NAMES	 "raw, udp, tcp"
 #define CN_ENCAPSULATION_DEFAULT CN_ENCAPSULATION_UDP /* of links; pcap has none but raw */
 
-/* Its bytes per frame. */
+/* Bytes of its headers per frame. */
 static inline uint32_t cn_encapsulation_bytes(enum cn_encapsulation e)
 {
 	static const uint8_t bytes[CN_ENCAPSULATIONS] = { 0, CN_UDP_HEADER, CN_TCP_HEADER };
@@ -52,7 +52,7 @@ static inline const char *cn_encapsulation_name(enum cn_encapsulation e)
 	return names[e];
 }
 
-/* From its name. False: there is none of this name. */
+/* Parses the name; false: unknown. */
 static inline bool cn_parse_encapsulation(const char *name, enum cn_encapsulation *out)
 {
 	for (int e = 0; e < CN_ENCAPSULATIONS; e++) {
@@ -69,7 +69,7 @@ struct cn_frame {
 	uint16_t head_len;
 	uint16_t flow; /* of cn_wire_flow(): a super-frame has frames of one flow */
 	uint16_t payload_len;
-	bool ends; /* a super-frame that is long enough ends with it */
+	bool ends; /* the last frame of a super-frame that is long enough */
 	const uint8_t *payload;
 };
 
@@ -78,26 +78,26 @@ struct cn_rx_frame {
 	const uint8_t *data;  /* the collnet frame */
 	size_t len;	      /* bytes of the collnet frame; padding included */
 	enum cn_encapsulation encapsulation;
-	const uint8_t *payload; /* what follows its header, if that lies elsewhere; else NULL */
+	const uint8_t *payload; /* payload, if not contiguous with the header; else NULL */
 };
 
-/* Where a super-frame is expected to belong. */
+/* Where the payloads of a super-frame are expected to belong (direct data placement). */
 struct cn_rx_place {
-	uint8_t *at;	 /* memory for the payload of its first frame, and those that follow */
+	uint8_t *at;	 /* destination of the payloads, from the first frame on */
 	size_t room;	 /* bytes */
-	uint32_t header; /* bytes of a frame that precede its payload */
+	uint32_t header; /* bytes of a frame before its payload */
 };
 
 /*
- * Where the payloads of a super-frame whose first frame has this header (len bytes, of which only
- * the header is readable) may be received. False: that cannot be known. All frames that were
- * received before it have been processed. Frames that turn out to belong elsewhere are moved when
- * they are processed; until then nobody may read the memory.
+ * Direct data placement: where the payloads of a super-frame may be received whose first frame has
+ * this header (len bytes, only the header is readable). False: not known. All frames received
+ * before it have been processed. Frames that belong elsewhere are moved when they are processed;
+ * until then the memory must not be read.
  */
 typedef bool cn_rx_place_fn(void *ctx, const struct cn_rx_frame *first, struct cn_rx_place *out);
 
-/* A received frame whose `len` bytes (CN_ETH_HEADER at least) begin with the Ethernet header, and
- * without another header between it and the collnet frame. */
+/* A received frame of `len` bytes (at least CN_ETH_HEADER) in which the collnet frame follows the
+ * Ethernet header. */
 static inline struct cn_rx_frame cn_rx_frame_raw(const uint8_t *frame, size_t len)
 {
 	return (struct cn_rx_frame){ frame, frame + CN_ETH_HEADER, len - CN_ETH_HEADER,

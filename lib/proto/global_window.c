@@ -44,10 +44,10 @@ bool cn_flight_sent(struct cn_flight *f, struct cn_window *w, uint32_t own_limit
 	f->since++;
 	f->limit = w->last = own_limit;
 	recount(f, w);
-	if (f->by_acks) { /* at half the window, and when it closes, be it by others' frames */
+	if (f->by_acks) { /* at half the window, and when any flight's frames close it */
 		return f->in_flight == (limit + 1) / 2 || w->in_flight >= limit;
 	}
-	/* After a whole window without data from the peers, request one every half window. */
+	/* After a full window without data from the peers, request an ACK every half window. */
 	if (limit == COLLNET_WINDOW_OFF || limit == 0 || f->since < limit) {
 		return false;
 	}

@@ -17,9 +17,9 @@
  * was accepted), it counts as sent when there is room: until then no frame of the operation has
  * come back for it, but nothing was sent now.
  *
- * The sum counts for every operation, so one of a small limit might never send beside those of
- * another job with a larger limit, which keep more in flight. After a frame of a larger limit, a
- * flight with nothing in flight may send one under that. Operations of one job end in turn.
+ * All operations share the sum, so an operation with a small limit would starve while another job
+ * with a larger limit keeps more in flight. After a frame of a larger limit, a flight with nothing
+ * in flight may send one frame under that limit. Operations of one job end in order.
  *
  * Invariant: the sum over all flights grows only where a frame is sent, or by deferred ones where
  * there is room; so it is at most the limit.
@@ -33,39 +33,40 @@ struct cn_window {
 	uint32_t limit;	    /* W_g; COLLNET_WINDOW_OFF: none */
 	uint32_t in_flight; /* sum over the flights */
 	uint32_t peak;	    /* largest in_flight */
-	uint32_t last;	    /* the own limit of the frame that was sent last */
-	bool blocked;	    /* it kept a frame back, and no frame has left it since */
+	uint32_t last;	    /* operation limit of the last frame sent */
+	bool blocked;	    /* a frame did not fit, and none has left the window since */
 };
 
-/* A flight: the frames of one operation, or message, that count towards the global window. */
+/* A flight: the frames of one operation or message that count towards the global window. */
 struct cn_flight {
 	uint64_t sent, received, unacked;
-	uint64_t refused;   /* of `sent` and `unacked`: refused, and not sent again */
-	uint64_t deferred;  /* of `sent`: acknowledged as refused, and no room yet to count them */
-	uint32_t limit;	    /* the operation's own, of its last frame */
-	uint32_t in_flight; /* this flight's part of the sum */
-	uint32_t since;	    /* frames sent since one was received */
+	uint64_t refused;   /* of `sent` and `unacked`: refused (RNR), not yet retransmitted */
+	uint64_t deferred;  /* of `sent`: acknowledged after a refusal, not counted yet for want of
+			     * room */
+	uint32_t limit;	    /* operation limit of its last frame */
+	uint32_t in_flight; /* this flight's share of the sum */
+	uint32_t since;	    /* frames sent since the last one received */
 	bool by_acks;	    /* in_flight is `unacked`: received data does not clock this flight */
 };
 
 /*
- * Whether one more frame may be sent under the node's limit and the operation's own. beside: its
- * flight, if frames of other jobs may be those that fill the window; or NULL.
+ * True if one more frame may be sent under the node's limit and the operation's own. flight: the
+ * operation's, if frames of other jobs may fill the window; else NULL.
  */
 bool cn_window_open(const struct cn_window *w, const struct cn_flight *flight, uint32_t own_limit);
 /*
- * A frame was sent for the first time. True: the frame should request an acknowledgement, because
- * nothing was received for a whole window; acknowledgements are the only clock of a one-way flight.
+ * A frame was sent for the first time. True: it should request an acknowledgement, because nothing
+ * was received for a full window; a one-way flight is clocked by acknowledgements alone.
  */
 bool cn_flight_sent(struct cn_flight *f, struct cn_window *w, uint32_t own_limit);
 void cn_flight_received(struct cn_flight *f, struct cn_window *w);
-/* Of the `frames` that are acknowledged, `refused` were not sent again after they were refused. */
+/* `frames` were acknowledged, of which `refused` were refused and not retransmitted. */
 void cn_flight_acked(struct cn_flight *f, struct cn_window *w, uint64_t frames, uint64_t refused);
 /* The receiver refused a frame. */
 void cn_flight_refused(struct cn_flight *f, struct cn_window *w);
-/* A refused frame is to be sent again. True: there is room, and it counts again. */
+/* A refused frame is due for retransmission. True: there is room, and it counts again. */
 bool cn_flight_resend(struct cn_flight *f, struct cn_window *w);
-/* The operation has ended: its frames leave the sum. */
+/* The operation ended: removes its frames from the sum. */
 void cn_flight_end(struct cn_flight *f, struct cn_window *w);
 
 #endif

@@ -32,7 +32,7 @@ void cn_goodbye_list_init(struct cn_goodbye_list *l, const struct cn_node_config
 	}
 }
 
-/* The address is written last and cleared first: while it is set, the session is its own. */
+/* The address is written last and cleared first: while it is set, the session belongs to it. */
 void cn_goodbye_list_set(struct cn_goodbye_list *l, uint32_t i, const uint8_t mac[6],
 			 uint32_t session, uint32_t token)
 {

@@ -12,7 +12,7 @@
  * The list has a fixed size and no pointers. A reader finds an entry whole or not at all, also when
  * the writer was killed in between; an entry that is torn all the same builds a frame of a session
  * that does not exist, which is dropped. The reader has more privileges than the writer, so it
- * relies on nothing in the list: any contents build frames within the bounds below.
+ * trusts nothing in the list: any contents build frames within the bounds below.
  */
 #ifndef CN_GOODBYE_LIST_H
 #define CN_GOODBYE_LIST_H
@@ -43,10 +43,10 @@ struct cn_goodbye_list {
 	struct cn_goodbye peers[];
 };
 
-/* Bytes of memory for so many peers. */
+/* Bytes of memory for max_peers peers. */
 size_t cn_goodbye_list_size(uint32_t max_peers);
-/* Writes the identity of this node and empties the list. The memory is as large as c->max_peers
- * needs. */
+/* Writes the identity of this node and empties the list. The memory has
+ * cn_goodbye_list_size(c->max_peers) bytes. */
 void cn_goodbye_list_init(struct cn_goodbye_list *l, const struct cn_node_config *c);
 void cn_goodbye_list_set(struct cn_goodbye_list *l, uint32_t i, const uint8_t mac[6],
 			 uint32_t session, uint32_t token);
@@ -55,7 +55,7 @@ void cn_goodbye_list_clear(struct cn_goodbye_list *l, uint32_t i);
  * Returns its length, at most CN_FRAME_HEAD; 0: no such entry. */
 size_t cn_goodbye_list_frame(const struct cn_goodbye_list *l, uint32_t i,
 			     uint8_t out[CN_FRAME_HEAD]);
-/* The encapsulation, or raw if there is none of that number. */
+/* The encapsulation; raw if the number is unknown. */
 enum cn_encapsulation cn_goodbye_list_encapsulation(const struct cn_goodbye_list *l);
 
 #endif

@@ -39,7 +39,8 @@ uint64_t cn_nonce(const struct cn_node *n, const uint8_t mac[6], uint64_t genera
 	return nonce != 0 ? nonce : 1; /* 0: none */
 }
 
-/* The nonce for an address without an entry; other ones than those of an entry that was evicted. */
+/* The nonce for an address without an entry (SYN cookie); differs from those of an evicted
+ * entry. */
 static uint64_t cookie(const struct cn_node *n, const uint8_t mac[6])
 {
 	return cn_nonce(n, mac, n->evicted << 32);
@@ -82,7 +83,7 @@ static void send_hello(struct cn_peer *p, enum cn_hello_why why, uint8_t flags, 
 	send_now(p, flags, echo);
 }
 
-/* In reply to a broadcast, which many nodes reply to. */
+/* Replies to a broadcast with jitter, because many nodes reply. */
 static void send_with_jitter(struct cn_peer *p, uint8_t flags)
 {
 	cn_time wait = cn_node_jitter(p->node, p->mac);
@@ -110,8 +111,8 @@ void cn_hello_later(struct cn_peer *p)
 void cn_hello_stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p)
 {
 	if (p == NULL) {
-		/* Nothing shows that such a frame is genuine: the replies to them are few, so that
-		 * they do not use up those to hellos, which are. */
+		/* Such a frame is not authenticated: replies to it have a limit of their own, so
+		 * that they do not exhaust that of genuine hellos. */
 		if (n->config.authenticated &&
 		    !cn_bucket_take(&n->stray_replies, n->now, CN_HELLO_STRAYS,
 				    1000 * CN_MS / CN_HELLO_STRAYS)) {
@@ -142,7 +143,7 @@ static bool is_taken(const struct cn_node *n, const char *name)
 	return strcmp(name, n->config.name) == 0 || cn_node_find(n, name) != NULL;
 }
 
-/* A node has the name of this one or of another one. */
+/* Two nodes have the same name. */
 static void record_name_conflict(struct cn_node *n, const uint8_t mac[6], const char *name)
 {
 	struct cn_mismatch what = { .version = CN_WIRE_VERSION,
@@ -153,8 +154,11 @@ static void record_name_conflict(struct cn_node *n, const uint8_t mac[6], const 
 	cn_foreign_version_record(n, mac, &what);
 }
 
-/* The first node that is established under a name keeps it while it answers. It is probed: else a
- * host with a new network card would be refused for ever. Until it answers, this may be that. */
+/*
+ * The first node established under a name keeps it while it answers probes. Without the probes, a
+ * host with a new network card would be refused for ever. Until the first node answers, the new one
+ * may be the same host.
+ */
 static bool name_is_free(struct cn_peer *p)
 {
 	struct cn_node *n = p->node;
@@ -176,7 +180,7 @@ static bool name_is_free(struct cn_peer *p)
 	return false;
 }
 
-/* Peers that are down and had its name do not have it any more. */
+/* Removes its name from peers that are down. */
 static void clear_name_of_others(const struct cn_peer *p)
 {
 	const struct cn_node *n = p->node;
@@ -189,7 +193,7 @@ static void clear_name_of_others(const struct cn_peer *p)
 	}
 }
 
-/* The contents of a hello. */
+/* Fields of a hello. */
 struct contents {
 	struct cn_hello body;
 	uint64_t nonce, echo;
@@ -218,7 +222,7 @@ static void establish(struct cn_peer *p, const struct contents *s)
 	}
 }
 
-/* A unicast hello that echoes our nonce. */
+/* Processes a unicast hello that echoes our nonce. */
 static void process_validated(struct cn_peer *p, const struct contents *s)
 {
 	p->live.last_rx = p->node->now;
@@ -235,7 +239,8 @@ static void process_validated(struct cn_peer *p, const struct contents *s)
 	}
 }
 
-/* A unicast hello without our nonce: of a node without a session with this one, late, or forged. */
+/* Processes a unicast hello without our nonce: the sender has no session with this node, or it is
+ * late or forged. */
 static void process_unvalidated(struct cn_peer *p, const struct contents *s)
 {
 	if (p->state != CN_PEER_UP) {
@@ -244,8 +249,8 @@ static void process_unvalidated(struct cn_peer *p, const struct contents *s)
 	} else if (s->body.epoch == p->epoch && s->nonce == p->nonce_in) {
 		send_hello(p, CN_HELLO_REPLY, 0, s->nonce);
 	} else {
-		/* A challenge is answered with its nonce. Other claims are not: a node that
-		 * restarted would establish a session that ends with our next hello. */
+		/* Only a challenge is answered with its nonce. Otherwise a restarted node would
+		 * establish a session that ends with our next hello. */
 		p->node->counters.stale_frames++;
 		send_hello(p, CN_HELLO_REPLY, CN_FLAG_ACKREQ,
 			   (s->flags & CN_FLAG_ACKREQ) != 0 ? s->nonce : p->nonce_in);
@@ -263,8 +268,8 @@ static void process_broadcast(struct cn_peer *p, const struct contents *s)
 	} else {
 		p->live.last_rx = p->node->now;
 		if ((s->flags & CN_FLAG_SOLICIT) != 0 && !p->validated) {
-			/* A peer whose frames come needs no reply: the replies of all nodes at
-			 * once can overflow its port. */
+			/* A session established at both ends needs no reply; simultaneous replies
+			 * of all nodes can overflow the peer's port. */
 			send_with_jitter(p, 0);
 		}
 	}
@@ -292,7 +297,7 @@ static void reply_unvalidated(struct cn_node *n, const uint8_t mac[6], const str
 	}
 }
 
-/* A goodbye is valid in its session alone. */
+/* A goodbye is valid only in its session. */
 static void process_bye(struct cn_node *n, struct cn_peer *p, const struct cn_wire *w,
 			uint32_t reason)
 {
@@ -322,7 +327,7 @@ void cn_hello_input(struct cn_node *n, const uint8_t mac[6], const struct cn_wir
 	}
 	s.nonce = (uint64_t)w->stream << 32 | s.body.nonce;
 	if (strcmp(s.body.name, n->config.name) == 0 && (w->flags & CN_FLAG_BYE) == 0) {
-		/* Neither gives the other a nonce, so that no session begins. */
+		/* Neither sends a nonce, so no session begins. */
 		record_name_conflict(n, mac, s.body.name);
 	}
 	if ((w->flags & CN_FLAG_BYE) != 0) {

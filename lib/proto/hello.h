@@ -9,10 +9,10 @@ struct cn_node;
 struct cn_peer;
 struct cn_wire;
 
-/* Hellos to one address, of one kind of cause, are at least this far apart. */
+/* Minimum interval of hellos to one address for one cause. */
 #define CN_HELLO_SPACING (20 * CN_MS)
-/* Hellos per second, and at once, to addresses of which only frames without a session came, if
- * frames are authenticated. */
+/* With authentication: hellos per second, and the burst, to addresses that sent only frames without
+ * a session. */
 #define CN_HELLO_STRAYS 8u
 
 /* Why a unicast hello is sent. The first two are limited to one per CN_HELLO_SPACING and address.
@@ -20,14 +20,14 @@ struct cn_wire;
 enum cn_hello_why {
 	CN_HELLO_BEGIN, /* a broadcast hello, or a frame of an unknown session */
 	CN_HELLO_REPLY, /* a unicast hello that does not echo our nonce */
-	CN_HELLO_PROOF, /* one that does, for the first time: not limited */
+	CN_HELLO_PROOF, /* the first one that does: not limited */
 };
 #define CN_HELLO_LIMITED 2
 
 /* Hellos to one peer. */
 struct cn_hello_state {
 	bool due;
-	uint8_t flags, later_flags; /* of the one that is due, and of the one that is due later */
+	uint8_t flags, later_flags; /* flags of the hello that is due, and of the one due later */
 	uint64_t echo, later_echo;  /* the nonce that it echoes; 0: none */
 	cn_time later_at;	    /* CN_NEVER: none */
 	cn_time last[CN_HELLO_LIMITED]; /* by cause */
@@ -37,7 +37,7 @@ void cn_hello_input(struct cn_node *n, const uint8_t mac[6], const struct cn_wir
 		    const uint8_t *body);
 /* hello.later_at has come. */
 void cn_hello_later(struct cn_peer *p);
-/* A frame of no session came from this address. p: its peer, or NULL. */
+/* A frame without a session was received from this address. p: its peer, or NULL. */
 void cn_hello_stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p);
 /* Our nonce for an address; never 0. */
 uint64_t cn_nonce(const struct cn_node *n, const uint8_t mac[6], uint64_t generation);

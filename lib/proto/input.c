@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A frame came in: frames of others are dropped, then its sender is found, then it is processed. */
+/* Input path: drops frames that are not for this node, looks up the sender, processes the frame. */
 #include <string.h>
 
 #include "proto/node_impl.h"
@@ -40,9 +40,9 @@ static void process_ack(struct cn_peer *p, const struct cn_wire *w, size_t len)
 }
 
 /*
- * Whether the sequence numbers of a frame can be those of the session, as RFC 5961 checks them:
- * within the largest window of what is expected, either way. Older frames were delayed for longer
- * than anything waits; others are guessed.
+ * True if the sequence numbers of a frame are acceptable (RFC 5961): within the largest window of
+ * the expected ones, in either direction. Older frames were delayed beyond all timeouts; others are
+ * guesses.
  */
 static bool in_window(const struct cn_peer *p, const struct cn_wire *w)
 {
@@ -52,9 +52,9 @@ static bool in_window(const struct cn_peer *p, const struct cn_wire *w)
 }
 
 /*
- * Late frames acknowledge less than una, but not all frames for so long: a damaged frame, with a
- * right checksum or none, had acknowledged more. What was lost then is not sent again, and the
- * peer, which answers, would wait for it for ever.
+ * Late frames acknowledge less than una, but if all frames do for this long, an undetected damaged
+ * frame had acknowledged more. The frames lost meanwhile are not retransmitted, and the peer, which
+ * is alive, would wait for them for ever.
  */
 #define STALE_ACK_LIMIT 4u /* times dead_after */
 static bool lacks_acked(struct cn_peer *p, uint32_t ack)
@@ -83,8 +83,8 @@ static bool in_session(const struct cn_node *n, const struct cn_peer *p, const s
 }
 
 /*
- * A frame of no session. If it is for the node's own transport, or its sender has no session with
- * that, they establish a new one. Frames for other ports may be late: the team has ended.
+ * A frame without a session. If it is for port 0, or its sender has no session with port 0, the
+ * nodes establish one. Frames for other ports may be late frames of a team that has ended.
  */
 static void stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p,
 		  const struct cn_wire *w)
@@ -95,8 +95,8 @@ static void stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p,
 }
 
 /*
- * Bytes of an authenticated frame. That of a probe of the path MTU says how long its padding is,
- * which the tag does not cover: one that was cut on the way is not the probe.
+ * Bytes of an authenticated frame. A path MTU probe carries the length of its padding, which the
+ * tag does not cover, so that a truncated probe is detected.
  */
 static size_t whole(const struct cn_wire *w)
 {
@@ -105,7 +105,7 @@ static size_t whole(const struct cn_wire *w)
 	return cn_wire_header(true) + w->length + (padded ? w->stream & 0xffff : 0u);
 }
 
-/* What is wrong with a frame whatever its addresses are. */
+/* Checks a frame independently of its addresses. */
 static enum cn_wire_fault check(struct cn_node *n, const struct cn_rx_frame *f, struct cn_wire *w)
 {
 	enum cn_wire_fault fault = cn_wire_get(f->data, f->len, w);
@@ -125,7 +125,7 @@ static enum cn_wire_fault check(struct cn_node *n, const struct cn_rx_frame *f, 
 	return CN_WIRE_FOREIGN;
 }
 
-/* No session is possible with the sender of such a frame, and nothing else of it is read. */
+/* True if no session with the sender is possible; nothing else of the frame is read. */
 static bool is_of_others(struct cn_node *n, const uint8_t from[6], const struct cn_rx_frame *f,
 			 const struct cn_wire *w)
 {
@@ -219,7 +219,7 @@ bool cn_node_place(struct cn_node *n, const struct cn_rx_frame *f, struct cn_rx_
 	struct cn_peer *p;
 	struct cn_rx rx;
 
-	/* What is authenticated is looked at first. */
+	/* Authenticated payloads are verified before they are placed. */
 	if (n->ops->place == NULL || n->leaving || n->config.authenticated ||
 	    f->encapsulation != n->config.encapsulation ||
 	    memcmp(f->ether, n->config.mac, 6) != 0 ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inter-arrival time of frames in one direction. In an exchange of many nodes each peer has its
- * turn once per round, and data goes back one round later: the receiver delays its acknowledgement
- * by it, and the sender, which sees the same round, its retransmission timeout.
+ * The inter-arrival time of frames in one direction. In an exchange of many nodes each peer sends
+ * once per round, and data goes back one round later. The receiver delays its acknowledgement by
+ * this time, and the sender, which sees the same round, extends its retransmission timeout.
  */
 #ifndef CN_INTERARRIVAL_H
 #define CN_INTERARRIVAL_H
@@ -22,7 +22,7 @@ static inline void cn_interarrival_sample(struct cn_interarrival *a, cn_time now
 	a->last = now;
 }
 
-/* How long an acknowledgement may be delayed for data that is going to be sent back. */
+/* How long an acknowledgement may wait to be piggybacked on data. */
 static inline cn_time cn_interarrival_ack_delay(const struct cn_interarrival *a, cn_time ack_delay)
 {
 	cn_time delay = a->interval + a->interval / 2;

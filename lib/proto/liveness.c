@@ -3,17 +3,18 @@
 
 #include "proto/node_impl.h"
 
-/* However much is lost, loss does not explain silence for ever: with twenty probes in dead_after,
- * six times that. */
+/* Upper bound whatever the loss rate: with twenty probes in dead_after, six times dead_after. */
 #define TRIES_MAX  120u
 #define MISSED_MAX 8u
-/* Full ports drop a share of the frames each. The mean of all paths says little of one that leads
- * through several of them, and probes tell which only if their answers come. So a silent peer may
- * be behind so many ports that each lose as much as the mean, both ways. */
+/*
+ * Each full port drops a share of the frames. The mean over all paths says little about a path
+ * through several such ports, and probes measure it only if they are answered. So a silent peer is
+ * assumed to be behind this many ports that each lose the mean, in both directions.
+ */
 #define FULL_PORTS	3u
 #define TRIES_CONGESTED (2 * TRIES_MAX)
 
-/* The loss is that of each of so many ports, there and back. */
+/* `loss` is that of each of `ports` ports, in either direction. */
 static uint32_t min_tries(uint32_t loss, uint32_t ports, uint32_t most)
 {
 	uint64_t answered = 65536, silent = 65536;
@@ -41,8 +42,8 @@ uint32_t cn_peer_min_tries(const struct cn_peer *p)
 	return min_tries(node > peer ? node : peer, 1, TRIES_MAX);
 }
 
-/* Until the node is given up. Either direction may be the one that loses frames, and what is lost
- * on the way here only the receiver of frames knows. */
+/* Probes until the node is declared dead. Either direction may lose frames; only the receiver sees
+ * the losses on the way here. */
 static uint32_t silent_tries(const struct cn_peer *p)
 {
 	const struct cn_node *n = p->node;
@@ -61,8 +62,8 @@ void cn_liveness_sample_loss(struct cn_peer *p, bool lost)
 	own->loss += lost ? 65536 / 16 : 0;
 }
 
-/* The last of the probes was answered, the others were not. A node that was paused misses many at
- * once, which is no loss; so one silence counts for a few only. */
+/* The last probe was answered, the others were not. A paused node misses many probes without loss,
+ * so one silence counts as a few losses only. */
 static void sample_probes(struct cn_peer *p)
 {
 	for (uint32_t i = 1; i < p->live.probes && i <= MISSED_MAX; i++) {
@@ -91,7 +92,7 @@ void cn_liveness_received(struct cn_peer *p)
 	l->probes = l->own->node_probes = l->extra_probes = 0;
 }
 
-/* What others have found of the node's silence stands. */
+/* Keeps the silence that other sessions have measured. */
 static void start_probing(struct cn_peer *p, cn_time since, cn_time at)
 {
 	struct cn_liveness *own = p->live.own;
@@ -105,8 +106,11 @@ static void start_probing(struct cn_peer *p, cn_time since, cn_time at)
 	p->live.probe_at = at;
 }
 
-/* The node was heard since something began to wait for the peer. Until it is, the peer is probed,
- * also if what waits has ended at its deadline: what waits next does not begin anew. */
+/*
+ * True if a frame of the node came since something began to wait for the peer. Until then the peer
+ * is probed, even after the waiter has ended at its deadline, so that the next waiter does not
+ * start over.
+ */
 static bool heard_since(const struct cn_liveness *l)
 {
 	return l->own->last_node_rx >= l->expect_since;
@@ -122,8 +126,9 @@ static cn_time silence(const struct cn_peer *p, cn_time last_rx)
 
 /* How many times dead_after a session may be silent while its node is heard by another one. */
 #define SESSION_GRACE 4u
-#define GRACE_PROBES  16u /* and then at least so many without an answer, dead_after / 5 apart */
-/* So many sessions that wait for one node are probed as if each were alone, others in turn. */
+#define GRACE_PROBES  16u /* and at least this many unanswered probes, dead_after / 5 apart */
+/* Up to this many sessions that wait for one node are each probed at the full rate; more share that
+ * rate. */
 #define PROBED_MAX 16u
 
 /* All sessions that wait for the node together probe it as often as PROBED_MAX do. */
@@ -148,7 +153,7 @@ static bool is_silent(const struct cn_peer *p)
 	       p->live.own->node_probes >= silent_tries(p);
 }
 
-/* The session has been, while others hear the node. */
+/* The session has been silent for too long while other sessions of the node are not. */
 static bool is_silent_alone(const struct cn_peer *p)
 {
 	return silence(p, p->live.last_session_rx) >= SESSION_GRACE * p->node->config.dead_after &&
@@ -184,7 +189,7 @@ void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta
 		}
 		p->tlp.at = CN_NEVER;
 		p->live.own->waiting--;
-		n->nexpecting--; /* the idle timer finds it so */
+		n->nexpecting--; /* detected by the idle timer */
 	}
 	cn_peer_reschedule(p);
 }
@@ -222,17 +227,17 @@ void cn_liveness_reset(struct cn_peer *p)
 }
 
 /*
- * One peer is silent: are others? Whether this node is cut off, or a group of nodes, shows only if
- * those are probed that nobody waits for: up to OTHERS_MAX, evenly spread over all peers. They are
- * probed in every round until the peer is given up, as they may have fallen silent after it. Each
- * is probed at a random time within half a round: a burst overflows the first short queue, which
- * loses the probes of the same peers in every round.
+ * One peer is silent. To tell whether this node, or a group of nodes, is cut off, peers that
+ * nothing waits for are probed too: up to OTHERS_MAX, evenly spread over all peers, in every round
+ * until the peer is declared dead, because they may fall silent later. Each is probed at a random
+ * time within half a round: a burst would overflow the first short queue, which would lose the
+ * probes of the same peers in every round.
  */
-#define SUSPECT_PROBES 3u /* without an answer: from here on, each may begin a round */
+#define SUSPECT_PROBES 3u /* unanswered probes; from here on each may start a round */
 #define OTHERS_MAX     64u
-#define SILENT_ROUNDS  4u /* without an answer, where frames are lost; fewer where none is */
+#define SILENT_ROUNDS  4u /* unanswered rounds where frames are lost; fewer without loss */
 
-/* Up to `most`, by chance. */
+/* A random time up to `most`. */
 static cn_time random_time(const struct cn_peer *p, cn_time most)
 {
 	return cn_mix64(p->node->config.epoch + p->node->now + p->index) % (most + 1);
@@ -260,7 +265,7 @@ static void probe_extra(struct cn_peer *p)
 
 	l->extra_probe_at = CN_NEVER;
 	if (l->own->last_rx > l->extra_probed_at) {
-		l->extra_probes = 0; /* heard meanwhile, if only by a hello */
+		l->extra_probes = 0; /* alive meanwhile, if only by a hello */
 	}
 	l->extra_probes++;
 	l->extra_probed_at = p->node->now;
@@ -289,9 +294,9 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 	struct cn_liveness *l = &p->live;
 	const cn_time dead_after = n->config.dead_after, first = dead_after / 5;
 	cn_time idle = silence(p, l->last_session_rx), silent = silence(p, l->own->last_node_rx);
-	/* One probe may be lost; the first one without an answer is followed by many. On a long
-	 * path with loss on every link most round trips fail (6 of 10 over nine links that lose 5
-	 * %), so probes are three times as frequent in the second half of the grace period. */
+	/* One probe may be lost; after the first unanswered one many follow. On a long path with
+	 * loss on every link most round trips fail (6 of 10 over nine links that lose 5 %), so
+	 * probes are three times as frequent in the second half of the grace period. */
 	bool heard = silent < first, late = silent >= dead_after / 2, due;
 	cn_time interval = first;
 
@@ -301,7 +306,7 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 			cn_peer_down(p, CN_PEER_SILENT);
 			return;
 		}
-		/* It may be paused, and nobody waits for it; the next wait finds whether it is. */
+		/* It may be paused, and nothing waits for it; the next wait detects that. */
 		p->ackreq_due = true;
 		cn_peer_ready(p);
 		l->probe_at = n->now + cn_peer_jitter(p, first);
@@ -328,11 +333,11 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 			probe_others(n, p);
 		}
 	}
-	/* Whether the node is still heard is looked at more often than the session is probed. */
+	/* The node is checked more often than the session is probed. */
 	interval = cn_min_time(interval, first);
 	interval = cn_peer_jitter(p, interval);
 	if (silent < dead_after && silent + interval > dead_after) {
-		interval = dead_after - silent; /* given up in time */
+		interval = dead_after - silent; /* not later than the deadline */
 	}
 	l->probe_at = n->now + interval;
 }

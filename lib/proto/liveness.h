@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Liveness: a peer that something here waits for, and that is idle, is probed; it is lost after
- * dead_after and enough probes without an answer.
+ * Liveness: an idle peer that something waits for is probed (keepalive); it is lost after
+ * dead_after and enough unanswered probes.
  *
  * A node answers on each of its ports, and full queues may drop every frame of one session while
- * those of another come. These are a sign of life of the node, so a session alone is given several
- * times dead_after. It does end then: the peer may have ended it long ago.
+ * frames of another arrive. These show that the node is alive, so a single silent session has
+ * several times dead_after. Then it ends: the peer may have ended it long ago.
  *
- * Many sessions may wait for one node. They count its silence together, and the more there are, the
- * less often each is probed.
+ * Sessions that wait for one node measure its silence jointly; the more there are, the less often
+ * each is probed.
  */
 #ifndef CN_LIVENESS_H
 #define CN_LIVENESS_H
@@ -19,55 +19,56 @@ struct cn_node;
 struct cn_peer;
 
 struct cn_liveness {
-	/* Of the session of port 0 with the same node, which the sessions of other ports follow
-	 * from; itself if this is that one. */
+	/* That of the session of port 0 with the same node, from which sessions of other ports are
+	 * derived; of port 0: itself. */
 	struct cn_liveness *own;
 	cn_time last_rx;	 /* any frame, hellos included; in `own`: of any port */
 	cn_time last_node_rx;	 /* in `own`: a frame of a session of any port */
-	cn_time last_session_rx; /* a frame of this session: the peer receives ours, too */
+	cn_time last_session_rx; /* a frame of this session: the peer also receives ours */
 	uint32_t expecting;	 /* cn_peer_expect() */
 	uint32_t waiting;	 /* in `own`: sessions with the node that expect something */
 	cn_time expect_since;
-	cn_time probe_at; /* CN_NEVER: it is not probed, as nobody waits for it */
+	cn_time probe_at; /* CN_NEVER: not probed, as nothing waits for it */
 	uint32_t loss;	  /* in `own`: share of frames to the node that were retransmitted, and of
 			   * probes without an answer, of 65,536; the mean of some sixteen */
 	uint32_t probes;  /* without an answer */
-	uint32_t node_probes;	/* in `own`: of any session, since one last heard the node */
-	cn_time extra_probe_at; /* when to probe it because another peer is silent; CN_NEVER: not */
-	cn_time extra_probed_at; /* when that was last done */
-	bool timed_out; /* in `own`: a session was, because the node was silent, and it still is */
-	uint32_t extra_probes; /* how often in a row without an answer */
+	uint32_t
+		node_probes; /* in `own`: unanswered, of any session, since the node's last frame */
+	cn_time extra_probe_at;	 /* probe because another peer is silent; CN_NEVER: none */
+	cn_time extra_probed_at; /* when the last such probe was sent */
+	bool timed_out;		 /* in `own`: a session ended by silence, which still lasts */
+	uint32_t extra_probes;	 /* such probes in a row without an answer */
 	bool contested; /* name conflict: another node announced itself under the peer's name,
 			 * which the peer keeps if it answers; probed until it does */
 };
 
 /*
- * How many tries in a row must stay without an answer before a peer is given up: so many that loss
- * alone, at the rate that this node sees, explains it in one of 65,536 cases. At least 3.
+ * Consecutive unanswered tries before a peer is declared dead: loss alone, at the rate that this
+ * node measures, explains them in one of 65,536 cases. At least 3.
  */
 uint32_t cn_node_min_tries(const struct cn_node *n);
-/* The same for one peer: where its path loses more than those of others, at the rate of that. */
+/* The same for one peer, at the loss rate of its path if that is higher. */
 uint32_t cn_peer_min_tries(const struct cn_peer *p);
-/* A frame to the peer was acknowledged, lost: after a retransmission. */
+/* A frame to the peer was acknowledged; lost: it had been retransmitted. */
 void cn_liveness_sample_loss(struct cn_peer *p, bool lost);
 /*
- * A wait until the next probe, up to a quarter shorter or longer. Where a schedule waits, all nodes
- * begin to probe at one moment: without jitter their probes and the answers meet in the same short
- * queues each time, and the same ones are lost.
+ * The wait until the next probe with a jitter of up to a quarter. Where a schedule waits, all nodes
+ * start to probe at once: without jitter, probes and answers would meet in the same short queues
+ * each time, and the same ones would be lost.
  */
 cn_time cn_peer_jitter(const struct cn_peer *p, cn_time wait);
-/* The longest wait between two probes of a session, while the node is heard and answers them. */
+/* The longest probe interval of a session, while the node answers. */
 cn_time cn_liveness_interval(const struct cn_peer *p);
-/* A frame of the session came. */
+/* A frame of the session was received. */
 void cn_liveness_received(struct cn_peer *p);
 void cn_liveness_init(struct cn_liveness *l);
-/* The next of probe_at and ask_at. */
+/* The earlier of probe_at and extra_probe_at. */
 cn_time cn_liveness_deadline(const struct cn_liveness *l);
-/* That has come. */
+/* The deadline has passed. */
 void cn_liveness_expire(struct cn_peer *p);
-/* Frames are not acknowledged, though no operation may wait for the peer: it is probed. */
+/* Frames are unacknowledged: the peer is probed, even if no operation waits for it. */
 void cn_liveness_unacked(struct cn_peer *p);
-/* Another node announced itself under the name of this peer, which is up: the peer is probed. */
+/* Another node announced itself under the name of this established peer, which is probed. */
 void cn_liveness_contest(struct cn_peer *p);
 /* The session ends. */
 void cn_liveness_reset(struct cn_peer *p);

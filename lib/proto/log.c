@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lines of the log about peers. They are limited per peer and for all, so that frames cannot fill
- * the log of a node. */
+/* Log lines about peers, rate-limited per peer and in total, so that frames cannot fill the log. */
 
 #include "proto/node_impl.h"
 
 #define PEER_BURST 8u
 static const cn_time peer_each = 10 * 1000 * CN_MS;
-/* A cluster of the largest size may come up at once. */
+/* A cluster of the largest size may start at once. */
 static const cn_time all_each = 1000 * CN_MS;
 
 void cn_peer_log(struct cn_peer *p, enum collnet_log_level level, const char *fmt, ...)

@@ -11,13 +11,13 @@ void cn_node_config_init(struct cn_node_config *c)
 	memset(c, 0, sizeof(*c));
 	c->ethertype = 0x88b5;
 	c->mtu = 1500;
-	/* The bandwidth-delay product of unshaped links, where the delay is the time until a busy
-	 * machine runs the receiver. Where buffers are small, losses keep cwnd small. */
+	/* The bandwidth-delay product of unshaped links, where the delay is a busy machine's
+	 * scheduling latency. Where buffers are small, losses keep cwnd small. */
 	c->send_window = 256;
-	/* Ports hold some tens of frames: if all nodes began with a whole window to all, they would
-	 * lose nearly all frames. */
+	/* Ports hold some tens of frames: if all nodes started with a full window to every peer,
+	 * nearly all frames would be lost. */
 	c->initial_cwnd = 16;
-	/* Linux may send consecutive frames by different processors, which reorders them. */
+	/* Linux may send consecutive frames from different processors, which reorders them. */
 	c->reorder = CN_REORDER_MAX;
 	c->max_peers = 4096;
 	c->pool_frames = 1024;
@@ -48,7 +48,7 @@ static int check_config(const struct cn_node_config *c, struct cn_err *err)
 	    c->initial_cwnd < 2 || c->max_peers < 1 || c->max_peers > 65535 ||
 	    c->pool_frames < 16 || c->rto_min == 0 || c->rto_first == 0 || c->pto_min == 0 ||
 	    c->dead_after < 100 * CN_US || c->hello_interval < 100 * CN_US) {
-		return cn_fail(err, COLLNET_EINVAL, "a bound of the transport is out of range");
+		return cn_fail(err, COLLNET_EINVAL, "a limit of the transport is out of range");
 	}
 	return COLLNET_OK;
 }
@@ -60,7 +60,7 @@ static uint32_t control_reserve(const struct cn_node_config *c)
 	return 2 * c->max_peers;
 }
 
-/* Bytes of a buffer for a control message of the usual length, with its link in the list. */
+/* Bytes of a buffer for a short control message, with its list link. */
 #define SMALL 128
 
 void cn_node_put(struct cn_node *n, const void *buffer)
@@ -140,7 +140,7 @@ void cn_node_free(struct cn_node *n)
 		struct cn_peer *p = n->peers[i];
 
 		if (p->live.own != &p->live) {
-			cn_liveness_reset(p); /* the node's own session counts it */
+			cn_liveness_reset(p); /* port 0's session counts it */
 		}
 		cn_sender_free(p);
 		cn_receiver_free(p);
@@ -163,7 +163,7 @@ void cn_node_bye(struct cn_node *n, enum cn_bye why)
 	n->bye = why;
 	n->leaving = true;
 	n->hello_due = false;
-	n->byes_due = 3; /* nobody acknowledges them */
+	n->byes_due = 3; /* goodbyes are not acknowledged */
 }
 
 bool cn_node_drain(struct cn_node *n)
@@ -248,7 +248,8 @@ bool cn_node_detach(struct cn_node *n, void *token, uint32_t limit)
 	return true;
 }
 
-/* Whether frames [from, to) have one of this token (NULL: any) in flight: a refused one is not. */
+/* True if one of the frames [from, to) with this token (NULL: any) is in flight; refused ones are
+ * not. */
 static bool in_flight(const struct cn_peer *p, const void *token, uint32_t from, uint32_t to)
 {
 	for (uint32_t seq = from; seq != to; seq++) {
@@ -302,7 +303,7 @@ static void make_tombstone(struct cn_node *n, struct cn_rtx_frame *f)
 	f->type = CN_TYPE_CONTROL;
 }
 
-/* The frames with this token (NULL: copies) that are at least so long. */
+/* Abandons the frames with this token (NULL: copies) of at least `least` bytes. */
 static void abandon(struct cn_node *n, const void *token, uint32_t least)
 {
 	for (uint32_t i = 0; i < n->npeers; i++) {
@@ -397,7 +398,7 @@ void cn_node_stats(const struct cn_node *n, struct collnet_stats *s)
 	s->window_peak = n->window->peak;
 	s->mtu = n->config.mtu;
 	if (n->config.port != 0) {
-		return; /* its peers are among those of the node's own transport */
+		return; /* its peers are counted by port 0 */
 	}
 	s->other_heard = cn_node_other_cluster(n, n->now, &s->other_cluster);
 	s->nodes = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a node sends next, in this order: hellos; per peer, in turn, acknowledgements, path MTU
- * probes, retransmissions and control messages; then the new frames of the engine. */
+/* The order of output: hellos; per peer, round robin, acknowledgements, path MTU probes,
+ * retransmissions and control messages; then new frames of the engine. */
 #include <string.h>
 
 #include "proto/node_impl.h"
@@ -14,13 +14,13 @@ static uint64_t on_wire(const struct cn_node *n, uint32_t payload)
 	return len < CN_ETH_MIN ? CN_ETH_MIN : len;
 }
 
-/* The body follows the head in the frame, unless it is apart. */
+/* The body follows the head in the frame unless it is a separate payload. */
 static uint8_t *body_of(const struct cn_node *n, struct cn_frame *out)
 {
 	return out->head + CN_ETH_HEADER + cn_wire_header(n->config.authenticated);
 }
 
-/* Without the tag, which covers the body. */
+/* Builds a frame without the tag, which covers the body. */
 static void build(struct cn_node *n, const uint8_t mac[6], struct cn_wire *w,
 		  const uint8_t *payload, struct cn_frame *out)
 {
@@ -38,7 +38,7 @@ static void build(struct cn_node *n, const uint8_t mac[6], struct cn_wire *w,
 	n->counters.bytes_sent += on_wire(n, w->length);
 }
 
-/* A frame of the session with p. */
+/* Builds a frame of the session with p. */
 static void build_to(struct cn_peer *p, struct cn_wire *w, const uint8_t *payload,
 		     struct cn_frame *out)
 {
@@ -95,7 +95,7 @@ static void build_hello(struct cn_node *n, const uint8_t mac[6], uint8_t flags, 
 	finish_hello(n, mac, &w, (uint32_t)nonce, out);
 }
 
-/* A goodbye to the next peer that is up. False: all were sent. */
+/* Builds a goodbye to the next established peer. False: all were sent. */
 static bool output_bye(struct cn_node *n, struct cn_frame *out)
 {
 	while (n->byes_due > 0) {
@@ -144,7 +144,7 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 	struct cn_wire w = { .type = CN_TYPE_ACK, .seq = p->tx.queue.next, .ack = p->rx.expected };
 
 	if (p->rnr_due || p->rx.rnr) {
-		w.flags |= CN_FLAG_RNR; /* also in a probe: without it, frames would come again */
+		w.flags |= CN_FLAG_RNR; /* also in a probe: without it, the peer would retransmit */
 	} else if (p->nak_due) {
 		w.flags |= CN_FLAG_NAK;
 		w.stream = cn_receiver_sack(p);
@@ -162,7 +162,7 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 	n->counters.ack_bytes_sent += on_wire(n, 0);
 }
 
-/* A probe of the path MTU, padded or not, or the answer to one. */
+/* Builds a path MTU probe, padded or not, or the reply to one. */
 static void build_path(struct cn_peer *p, uint8_t flag, uint32_t stream, uint32_t padding,
 		       struct cn_frame *out)
 {
@@ -183,7 +183,7 @@ static void build_path(struct cn_peer *p, uint8_t flag, uint32_t stream, uint32_
 	n->counters.ack_bytes_sent += on_wire(n, 0);
 }
 
-/* False: nothing of the path MTU is to be sent. */
+/* Builds a path MTU probe or reply that is due; false: none. */
 static bool output_path(struct cn_peer *p, struct cn_frame *out)
 {
 	struct cn_path *h = &p->path;
@@ -241,7 +241,8 @@ static void build_retransmission(struct cn_peer *p, struct cn_frame *out)
 	f->sent_at = p->node->now;
 	cn_sender_advance(p);
 	if (q->next == q->end || q->next - q->una >= t->cc.cwnd) {
-		f->flags |= CN_FLAG_ACKREQ; /* the last one for now: only an ACK lets it go on */
+		f->flags |=
+			CN_FLAG_ACKREQ; /* the last frame for now: only an ACK opens the window */
 	}
 	p->data_resent++;
 	p->node->counters.data_resent++;
@@ -254,7 +255,7 @@ static bool control_room(struct cn_peer *p)
 	       cn_rtx_reserve(&p->tx.queue, &p->node->rings);
 }
 
-/* The list link and the length live in the first bytes of the buffer, the message after them. */
+/* The list link and the length are in the first bytes of the buffer, before the message. */
 struct control {
 	uint8_t *next;
 	uint16_t len;
@@ -279,7 +280,7 @@ static void build_control(struct cn_peer *p, struct cn_frame *out)
 	build_data(p, cn_sender_push(p, &tx, true), out);
 }
 
-/* The global window may open at any call: the peer stays ready, but until the next output only. */
+/* The global window may open at any call: the peer is ready again at the next output. */
 static void wait_for_window(struct cn_peer *p)
 {
 	p->ready = true;
@@ -332,7 +333,7 @@ static bool output_ready(struct cn_node *n, struct cn_frame *out)
 		}
 		p->ready = false;
 		if (output_peer(p, out)) {
-			cn_peer_ready(p); /* to the end of the list, until it has nothing to send */
+			cn_peer_ready(p); /* appended again until it has nothing to send */
 			return true;
 		}
 	}
@@ -340,10 +341,10 @@ static bool output_ready(struct cn_node *n, struct cn_frame *out)
 }
 
 /*
- * The next new frame of the engine. Messages of all users go by port 0, and the tag is made before
- * the kernel copies the payload: a user who changes a message while it is sent would make frames
- * wrong that all wait for. So messages are sent from copies if frames are authenticated. What a
- * team sends is its user's own, on its own port.
+ * The next new frame of the engine. With authentication, messages are sent from copies: all users'
+ * messages share port 0, and the tag is computed before the kernel copies the payload, so a user
+ * who changes a message meanwhile would invalidate frames that everyone waits for. A team's frames
+ * affect only its own port.
  */
 static bool pull(struct cn_node *n, cn_time now, struct cn_tx *tx)
 {
@@ -386,7 +387,7 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 		out->ends = tx.ends;
 		return true;
 	}
-	/* An acknowledgement that pull() requested. */
+	/* An ACK request by pull(). */
 	return n->ready_first != NULL && output_ready(n, out);
 }
 

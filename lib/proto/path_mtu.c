@@ -6,20 +6,20 @@
  *
  * A probe is an ACK frame with CN_FLAG_MTU_PROBE and the number of the try; the padding follows the
  * header and is no payload. Its receiver answers with CN_FLAG_MTU_REPLY, that number, and the size
- * of the largest probe of that number that came, so that a lost answer loses nothing.
+ * of the largest probe of that number that came, so that the loss of one reply does no harm.
  *
- * The first try is the padded probe alone. If its answer does not come, each further try is a
- * padded probe and a short one behind it. An answer to the try that shows no frame of the full size
- * is a strike: the short probe came and the padded one did not. A path fails by strikes, not by
- * time, and by more of them on a lossy network (cn_node_min_tries()).
+ * The first try is the padded probe alone. If it is not answered, each further try is a padded
+ * probe followed by a short one. An answer to the try that shows no frame of the full size is a
+ * strike: the short probe came and the padded one did not. A path fails by strikes, not by time,
+ * and by more of them on a lossy network (cn_node_min_tries()).
  *
  * A reliable frame that was retransmitted again and again while the peer answered is probed for in
- * the same way, at its own size. So it fails by count whatever caused the retransmissions, and a
- * peer that receives nothing at all is not taken for one that large frames do not reach.
+ * the same way, at its own size. So the path fails by count whatever caused the retransmissions,
+ * and a peer that receives nothing at all is distinguished from a path MTU black hole.
  *
- * A node sends one padded probe at a time. An answer, or the end of the wait for it, lets the next
- * one go. So probes are paced by what the network carries: at most as many full frames as there are
- * nodes, which together with hellos and JOINs fit the ports' buffers when all nodes start at once.
+ * A node has one padded probe outstanding. A reply or its timeout triggers the next one. So probes
+ * are self-clocked: at most as many full frames as there are nodes, which together with hellos and
+ * JOINs fit the ports' buffers when all nodes start at once.
  */
 #include "proto/path_mtu.h"
 
@@ -27,7 +27,7 @@
 
 /* A loss of one in three per frame takes the longer probe 16 times in a row once in 43 million. */
 #define STRIKES 16u
-/* So many strikes follow each other after pto_min; then the time between them doubles. */
+/* This many strikes follow each other after pto_min; then the interval doubles. */
 #define QUICK_STRIKES 4u
 
 static bool is_pending(const struct cn_path *h)
@@ -40,7 +40,7 @@ static cn_time wait_least(const struct cn_node *n)
 	return 4 * n->config.pto_min;
 }
 
-/* Sends the next try, unless one waits for its answer. */
+/* Sends the next try, unless one is outstanding. */
 static void next(struct cn_node *n)
 {
 	struct cn_path_queue *q = &n->paths;
@@ -104,7 +104,7 @@ static bool waits_for_answer(const struct cn_peer *p)
 	return p->node->paths.probing == p;
 }
 
-/* It neither waits for an answer nor for its turn. */
+/* Removes the peer from the queue of probes. */
 static void withdraw(struct cn_peer *p)
 {
 	if (p->path.state == CN_PATH_WAITING) {
@@ -130,7 +130,7 @@ static void begin(struct cn_peer *p, uint32_t size, bool by_data)
 	if (n->paths.wait == 0) {
 		n->paths.wait = wait_least(n);
 	}
-	cn_peer_expect(n, n->now, p, 1); /* it may be gone, too */
+	cn_peer_expect(n, n->now, p, 1); /* the peer may also be dead */
 	enqueue(p);
 	next(n);
 }
@@ -160,7 +160,7 @@ void cn_peer_validate(struct cn_node *n, cn_time now, struct cn_peer *p)
 	}
 }
 
-/* What is known of frames of the MTU: a probe by data may be shorter. */
+/* The path state for frames of the MTU; a probe of a data frame's size may be shorter. */
 enum cn_path_state cn_peer_path(const struct cn_peer *p)
 {
 	const struct cn_path *h = &p->path;
@@ -191,7 +191,7 @@ static void end(struct cn_peer *p, bool valid)
 	}
 	next(n);
 	if (valid && by_data) {
-		return; /* it says nothing about the MTU */
+		return; /* not conclusive about the MTU */
 	}
 	if (n->ops->path != NULL) {
 		n->ops->path(n->ctx, n->now, p, valid ? 0 : h->size);
@@ -202,8 +202,7 @@ static void end(struct cn_peer *p, bool valid)
 	}
 }
 
-/* No answer to a try: a loss, a long queue, or nobody is there. Or the pause after a strike is
- * over. */
+/* A try timed out (loss, a long queue, or a dead peer), or the pause after a strike is over. */
 void cn_path_expire(struct cn_peer *p)
 {
 	struct cn_path *h = &p->path;
@@ -259,7 +258,7 @@ void cn_path_answer(struct cn_peer *p, uint32_t stream)
 		return;
 	}
 	if (waits_for_answer(p)) {
-		/* answered at once, while what else comes now is acknowledged when it suits */
+		/* replies are immediate, unlike delayed acknowledgements */
 		cn_rtt_sample(&p->tx.rtt, n->now - h->sent_at);
 		wait = 3 * (n->now - h->sent_at);
 		wait = wait > wait_least(n) ? wait : wait_least(n);

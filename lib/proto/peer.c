@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The node table: peers by MAC address, the begin and end of their sessions, their timers. */
+/* The node table: peers by MAC address, start and end of their sessions, their timers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,19 +38,19 @@ static void enter(struct cn_node *n, const struct cn_peer *p)
 	n->hash[s] = p->index + 1;
 }
 
-/* After so many times the silence of a node that is alive, it has been switched off: in a small
- * cluster, and in one whose hellos are rarer. */
+/* A node is gone after this many times the longest silence of a live node: in a small cluster, and
+ * in a large one, whose hellos are rarer. */
 #define GONE_AFTER	 20u
 #define GONE_AFTER_LARGE 2u
 
-/* Nodes are silent for so long at most while they are alive: some hellos may be lost. */
+/* The longest silence of a live node, allowing for some lost hellos. */
 static cn_time longest_silence(const struct cn_node *n)
 {
 	return n->config.dead_after + 3 * cn_hello_interval(n);
 }
 
-/* The interval of hellos grows with the table, so invented nodes that fill it would stay for long:
- * it counts for less here. */
+/* The hello interval grows with the table, so forged nodes that fill it would stay for long: it has
+ * less weight here. */
 static cn_time gone_after(const struct cn_node *n)
 {
 	const cn_time small = GONE_AFTER * (n->config.dead_after + 3 * n->config.hello_interval);
@@ -64,13 +64,13 @@ static bool is_listed(const struct cn_node *n, const char *name)
 	return n->ops->listed != NULL && n->ops->listed(n->ctx, name);
 }
 
-/* listed: by a node that is. */
+/* True if the entry may be reused; listed: for a listed node. */
 static bool is_replaceable(const struct cn_peer *p, bool listed)
 {
 	const struct cn_node *n = p->node;
 	const bool established = p->state != CN_PEER_DOWN && p->validated;
 
-	/* Something waits for the node, on whatever port. */
+	/* Something waits for the node, on any port. */
 	if (p->ready || p->live.waiting > 0 || p->tx.queue.una != p->tx.queue.end) {
 		return false;
 	}
@@ -79,12 +79,10 @@ static bool is_replaceable(const struct cn_peer *p, bool listed)
 }
 
 /*
- * The table is full: the entry of a peer without a session that is established at both ends, or of
- * one that has been silent for long, is given to the new address; the least recently heard one. A
- * node that is listed also gets that of one that has no session or is not listed. Sessions have
- * unique names, so invented nodes can have at most the names of listed nodes that are not up. Not
- * often, since it looks at all of them; and others do not use up the turns of those that are
- * listed.
+ * The table is full: reuses the entry of a peer without a session established at both ends, or
+ * silent for long, least recently used first (LRU). A listed node may also replace one that has no
+ * session or is not listed. Names of sessions are unique, so forged nodes can take at most the
+ * names of listed nodes that are down. The scan is rate-limited, separately for listed nodes.
  */
 static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6], bool listed)
 {
@@ -186,8 +184,8 @@ static cn_time peer_deadline(const struct cn_peer *p)
 }
 
 /*
- * The timer is only ever moved forward: deadlines come and go with every frame. Called too early,
- * it finds nothing to do and is set anew.
+ * The timer is only moved to earlier times, because deadlines change with every frame. If it
+ * expires too early, it finds nothing to do and is set again.
  */
 void cn_peer_reschedule(struct cn_peer *p)
 {
@@ -213,7 +211,7 @@ uint32_t cn_name_hash(const char *name)
 	return (uint32_t)h | 1;
 }
 
-/* Both epochs and nonces are known: a new session begins, with a new sequence in each direction. */
+/* Both epochs and nonces are known: starts a new session, with a new sequence in each direction. */
 void cn_peer_up(struct cn_peer *p)
 {
 	struct cn_node *n = p->node;
@@ -253,7 +251,7 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 		cn_goodbye_list_clear(n->config.goodbyes, p->index);
 	}
 	n->names[p->index] &= ~1u;
-	/* Frames in flight, and every echo, belong to a session that is over. */
+	/* Invalidates frames in flight and echoes of the session. */
 	p->nonce_out = cn_nonce(n, p->mac, ++p->generation);
 	memset(p->hello.last, 0, sizeof(p->hello.last));
 	p->ack_due = p->nak_due = p->rnr_due = p->ackreq_due = p->path_reply.due = false;

@@ -22,7 +22,8 @@ enum cn_peer_state {
 	CN_PEER_UP,   /* the session is established here */
 };
 
-/* First what every frame needs, in few cache lines: a node of a large cluster has many peers. */
+/* Fields used by every frame come first, in few cache lines: a node of a large cluster has many
+ * peers. */
 struct cn_peer {
 	struct cn_node *node;
 	uint32_t index; /* in the node table */
@@ -36,10 +37,10 @@ struct cn_peer {
 	void *user;
 	/* to be sent in an ACK frame */
 	bool ack_due, nak_due, rnr_due, ackreq_due;
-	/* control messages that wait for room, a list through their buffers; how many */
+	/* queued control messages, a list through their buffers, and their number */
 	uint8_t *control_first, *control_last;
 	uint32_t controls;
-	struct cn_timer timer; /* the earliest deadline of all objects */
+	struct cn_timer timer; /* earliest deadline of all objects */
 	struct cn_receiver rx;
 	struct cn_sender tx;
 	struct cn_liveness live;
@@ -50,28 +51,28 @@ struct cn_peer {
 	struct cn_hello_state hello;
 	struct cn_auth auth; /* if frames are authenticated */
 
-	uint64_t epoch;		  /* of its incarnation */
-	uint64_t generation;	  /* of our nonce; grows when the session ends */
-	uint64_t nonce_out;	  /* ours for it, known to receivers of our hellos to it alone */
-	uint64_t nonce_in;	  /* its own for us, validated while the session is established */
+	uint64_t epoch;	     /* of its incarnation */
+	uint64_t generation; /* of our nonce; grows when the session ends */
+	uint64_t nonce_out;  /* ours for it, known only to receivers of our unicast hellos to it */
+	uint64_t nonce_in;   /* its nonce for us, validated while the session is established */
 	uint32_t bye_out, bye_in; /* tokens of the session's goodbyes */
-	cn_time refused_at; /* another one had its name, for the first time; 0: it was established
-			     * since */
+	cn_time refused_at; /* first refusal because another peer had its name; 0: established since
+			     */
 	struct cn_bucket log;
-	bool mtu_logged; /* that its MTU is a different one */
+	bool mtu_logged; /* a differing MTU was logged */
 	uint32_t mtu;
 	char name[COLLNET_NAME_MAX + 1];
 };
 
 struct cn_peer *cn_peer_by_mac(struct cn_node *n, const uint8_t mac[6]);
-/* `name`: of a node that may take the place of one that is not listed; else NULL. NULL: table full.
- */
+/* `name`: of a node that may replace an unlisted one; else NULL. Returns NULL if the table is
+ * full. */
 struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6], const char *name);
 uint32_t cn_name_hash(const char *name); /* odd */
 /* Begins and ends the session. */
 void cn_peer_up(struct cn_peer *p);
 void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why);
-/* It may have something to send. */
+/* Adds it to the list of peers that may have something to send. */
 void cn_peer_ready(struct cn_peer *p);
 void cn_peer_reschedule(struct cn_peer *p); /* a deadline has changed */
 void cn_peer_set_timer(struct cn_peer *p);  /* its timer has expired */

@@ -4,20 +4,20 @@
  * the reorder buffer, and drops the others. It acknowledges with the data that goes back, after
  * cn_ack_every() frames, after ack_delay, or at once where a frame requests it.
  *
- * A gap is a loss when the reordering threshold or the reordering timeout is reached, or a frame
- * comes that cannot be buffered; then it sends one negative acknowledgement with the SACK bitmap. A
- * later frame shows the gap, or the number of an acknowledgement.
+ * A gap counts as a loss when the reordering threshold or timeout is reached, or a frame cannot be
+ * buffered; then it sends one negative acknowledgement with the SACK bitmap. A gap is detected by a
+ * later frame, or by the sequence number of an acknowledgement.
  */
 #include "proto/receiver.h"
 
 #include "proto/node_impl.h"
 #include "proto/serial.h"
 
-/* A frame that was overtaken by fewer frames, and for a shorter time, is reordered and not lost. */
+/* A frame overtaken by fewer frames, and for a shorter time, counts as reordered, not lost. */
 static const uint32_t reordering_threshold = 4;
 static const cn_time reordering_timeout = 500 * CN_US;
-/* A node that only receives has no round-trip sample. Too short a time repeats what was already
- * retransmitted. */
+/* A node that only receives has no round-trip sample. Too short a time would request frames that
+ * are already being retransmitted. */
 static const cn_time rtt_unknown = 1500 * CN_US;
 
 void cn_receiver_init(struct cn_peer *p, uint32_t first)
@@ -51,8 +51,8 @@ static void ack_now(struct cn_peer *p)
 	cn_peer_ready(p);
 }
 
-/* With a reorder buffer only the missing frames are retransmitted, and if one of these is lost
- * again, no later frame shows it: so the NAK is repeated, with backoff. */
+/* With a reorder buffer only the missing frames are retransmitted. If one of these is lost again,
+ * no later frame reveals it, so the NAK is repeated with backoff. */
 static void nak_now(struct cn_peer *p, bool repeated)
 {
 	struct cn_receiver *r = &p->rx;
@@ -89,7 +89,7 @@ void cn_receiver_drop_all(struct cn_peer *p)
 	p->rx.nak_at = CN_NEVER;
 }
 
-/* False: too far ahead, or no buffer. */
+/* Puts a frame into the reorder buffer. False: too far ahead, or no buffer. */
 static bool buffer_out_of_order(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
 {
 	struct cn_reorder *r = &p->rx.reorder;
@@ -113,8 +113,8 @@ static bool buffer_out_of_order(struct cn_peer *p, const struct cn_wire *w, cons
 }
 
 /*
- * A frame beyond the expected one. A loss is reported once; and again when the numbers go
- * backwards, which shows that the sender went back and its first retransmission was lost.
+ * An out-of-order frame. A loss is reported once, and again when sequence numbers go backwards: the
+ * sender has gone back, and its first retransmission was lost.
  */
 static void receive_out_of_order(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
 {
@@ -134,14 +134,14 @@ static void receive_out_of_order(struct cn_peer *p, const struct cn_wire *w, con
 	r->last_out_of_order = w->seq;
 }
 
-/* Whether a frame before one that was sent has not come. */
+/* True if a frame is missing before the last one known to be sent. */
 static bool is_missing(const struct cn_receiver *r)
 {
 	return r->reorder.count > 0 || cn_serial_before(r->expected, r->announced);
 }
 
-/* What was lost at the end of a stream no later frame shows. Once a NAK was sent, this may be from
- * before it came; and what was sent then may be lost once more. */
+/* No later frame reveals a lost tail. After a NAK, the acknowledgement may have been sent before
+ * the NAK arrived, or the retransmission may be lost as well. */
 void cn_receiver_announced(struct cn_peer *p, uint32_t next)
 {
 	struct cn_receiver *r = &p->rx;
@@ -161,7 +161,7 @@ void cn_receiver_nak_timeout(struct cn_peer *p)
 	}
 }
 
-/* The expected frame, to the engine. False: it is refused, or the peer is gone. */
+/* Delivers the expected frame to the engine. False: refused (RNR), or the peer is gone. */
 static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
 {
 	struct cn_receiver *r = &p->rx;
@@ -207,7 +207,8 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 	return true;
 }
 
-/* The gap is closed: the frames that follow leave the reorder buffer, up to the next gap. */
+/* The gap is closed: delivers the frames that follow from the reorder buffer, up to the next
+ * gap. */
 static void deliver_buffered(struct cn_peer *p)
 {
 	struct cn_receiver *r = &p->rx;
@@ -232,7 +233,8 @@ void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t 
 
 	if (w->seq == r->expected) {
 		if (!accept(p, w, payload)) {
-			cn_receiver_drop_all(p); /* buffers are short, and all will come again */
+			cn_receiver_drop_all(
+				p); /* buffers are short, and all will be retransmitted */
 		} else if (r->reorder.count > 0) {
 			deliver_buffered(p);
 		}

@@ -18,29 +18,29 @@ struct cn_receiver {
 	/* acknowledgements */
 	uint32_t unacked; /* frames accepted since the last one */
 	cn_time ack_at;	  /* delayed one; CN_NEVER: none */
-	bool reply_soon;  /* data will be sent back: cn_peer_reply_soon() */
-	bool no_reply;	  /* nothing will: cn_peer_no_reply() */
+	bool reply_soon;  /* cn_peer_reply_soon() */
+	bool no_reply;	  /* cn_peer_no_reply() */
 	struct cn_interarrival arrivals;
 
 	/* the gap before `expected` */
-	bool nak_sent; /* for it */
-	bool overflow; /* a frame beyond it was not buffered: no SACK, all must come again */
-	uint32_t last_out_of_order; /* number of the last frame that came beyond it */
-	uint32_t announced; /* all before it were sent, by the last acknowledgement of the peer */
-	/* The reordering timeout or, once a NAK was sent, its repetition. CN_NEVER: no frame is
-	 * known to be missing. */
+	bool nak_sent;		    /* for it */
+	bool overflow;		    /* a frame beyond it was dropped: no SACK, retransmit all */
+	uint32_t last_out_of_order; /* sequence number of the last out-of-order frame */
+	uint32_t announced; /* all frames before it were sent, by the peer's last acknowledgement */
+	/* Reordering timeout or, after a NAK, its repetition. CN_NEVER: no frame is known to be
+	 * missing. */
 	cn_time nak_at;
-	cn_time nak_wait; /* until the repetition; doubles */
+	cn_time nak_wait; /* NAK repetition interval; doubles */
 
-	bool rnr; /* the last frame was refused, for want of a buffer */
+	bool rnr; /* the last frame was refused: no buffer */
 };
 
 /* A session begins: the first frame has number `first`. */
 void cn_receiver_init(struct cn_peer *p, uint32_t first);
 void cn_receiver_free(struct cn_peer *p);
-/* A reliable frame of the session came. */
+/* A reliable frame of the session was received. */
 void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload);
-/* An acknowledgement of the peer came: it has sent all frames before number `next`. */
+/* An acknowledgement of the peer was received: it has sent all frames before number `next`. */
 void cn_receiver_announced(struct cn_peer *p, uint32_t next);
 void cn_receiver_nak_timeout(struct cn_peer *p); /* nak_at has come */
 void cn_receiver_acked(struct cn_peer *p);	 /* an acknowledgement is being sent */

@@ -6,7 +6,7 @@ void cn_rtt_sample(struct cn_rtt *r, cn_time rtt)
 	cn_time delta;
 
 	if (rtt == 0) {
-		rtt = 1; /* 0 says "no sample" */
+		rtt = 1; /* 0 means "no sample" */
 	}
 	if (r->srtt == 0 || rtt < r->least) {
 		r->least = rtt;

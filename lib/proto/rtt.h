@@ -14,9 +14,9 @@ struct cn_rtt {
 	cn_time least;	      /* smallest sample (min_RTT): the path without queues */
 };
 
-/* A sample, of a frame that was sent once only (Karn). */
+/* Adds a sample of a frame sent only once (Karn). */
 void cn_rtt_sample(struct cn_rtt *r, cn_time rtt);
-/* The timeout before any doubling. */
+/* The timeout without backoff. */
 cn_time cn_rtt_timeout(const struct cn_rtt *r, cn_time first, cn_time min, cn_time ack_delay);
 
 #endif

@@ -3,8 +3,8 @@
  * The retransmission queue of one peer: frames that were sent and are not acknowledged.
  *
  * Sequence numbers una <= next <= end are SND.UNA, SND.NXT and SND.MAX of TCP. Frames [una, end)
- * are in the queue; next < end means that frames from `next` on are to be retransmitted, but for
- * those that are sacked.
+ * are in the queue; if next < end, frames from `next` on are due for retransmission, except sacked
+ * ones.
  */
 #ifndef CN_RTX_QUEUE_H
 #define CN_RTX_QUEUE_H
@@ -20,9 +20,9 @@ struct cn_rtx_frame {
 	uint16_t len;
 	uint8_t type, flags;
 	bool resent;  /* sent more than once: no round-trip sample (Karn) */
-	bool sacked;  /* in the receiver's reorder buffer, or on its way there: not retransmitted */
+	bool sacked;  /* in the receiver's reorder buffer or on its way there: not retransmitted */
 	bool owned;   /* payload is a buffer of the node's pool, returned when acknowledged */
-	bool refused; /* RNR: the receiver dropped it, or will; not sent again since */
+	bool refused; /* RNR: the receiver dropped it, or will; not retransmitted since */
 };
 
 /* Frames of the smallest ring. Control messages need no more, and most pairs of nodes exchange
@@ -30,8 +30,8 @@ struct cn_rtx_frame {
 #define CN_RTX_SMALL 2u
 
 struct cn_rtx_queue {
-	/* A power of two; it grows with what is in flight. Smallest rings are of the node's pool
-	 * and are returned when nothing is in flight: NULL then. */
+	/* A power of two, grown with the frames in flight. Smallest rings are of the node's pool,
+	 * and returned (NULL) when nothing is in flight. */
 	struct cn_rtx_frame *ring;
 	uint32_t mask;
 	uint32_t una, next, end;
@@ -49,8 +49,8 @@ void cn_rtx_free(struct cn_rtx_queue *q, struct cn_pool *small);
  * Marks the frames that need no retransmission by `sack`, as in proto/wire.h (0: none): the sacked
  * ones, and those after the last sacked one that were sent and that the receiver's reorder buffer,
  * of `reorder` frames, can hold when they arrive. Frames further ahead arrive before the missing
- * one and are dropped; frames that waited for their retransmission are not on their way. Nor are
- * refused ones: later frames would take the room in the window that they need.
+ * one and are dropped. Frames due for retransmission are not on their way, nor are refused ones:
+ * later frames would take their room in the window.
  */
 void cn_rtx_sack(struct cn_rtx_queue *q, uint32_t sack, uint32_t reorder);
 /* Moves `next` over sacked frames. */

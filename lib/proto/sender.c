@@ -76,8 +76,8 @@ uint32_t cn_sender_push(struct cn_peer *p, const struct cn_tx *tx, bool owned)
 		.flags = tx->flags & (CN_FLAG_ACKREQ | CN_FLAG_FIRST | CN_FLAG_LAST),
 		.owned = owned,
 	};
-	/* The window closes behind this frame, or is half full and smaller than what is
-	 * acknowledged unasked: only an acknowledgement opens it again. */
+	/* The frame fills the window, or half of one that is smaller than the interval of
+	 * unrequested acknowledgements: only an ACK opens it again. */
 	if (in_flight >= cwnd || (cwnd < 2 * cn_ack_every(n) && in_flight == (cwnd + 1) / 2)) {
 		f->flags |= CN_FLAG_ACKREQ;
 	}
@@ -98,7 +98,7 @@ void cn_sender_ack_requested(struct cn_peer *p, uint32_t seq)
 	}
 }
 
-/* A peer that is not ready would take the frame for the end of the RNR timeout. */
+/* A peer that is not ready would mistake the request for the end of the RNR timeout. */
 void cn_sender_request_ack(struct cn_peer *p)
 {
 	if (p->state == CN_PEER_UP && p->tx.rnr_until == 0) {
@@ -159,15 +159,14 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 	}
 }
 
-/* Retransmits from the first frame that is not acknowledged, but for what is sacked. */
+/* Retransmits from the first unacknowledged frame, except sacked ones. */
 static void go_back(struct cn_peer *p, uint32_t sack)
 {
 	cn_rtx_sack(&p->tx.queue, sack, p->node->config.reorder);
 	p->tx.queue.next = p->tx.queue.una;
 }
 
-/* The peer answers, but its next frame does not get through, whatever caused the retransmissions:
- * perhaps for its size. */
+/* The peer is alive, but its next frame does not get through, perhaps because of its size. */
 static void suspect_path(struct cn_peer *p)
 {
 	uint32_t bytes = p->node->header + cn_rtx_at(&p->tx.queue, p->tx.queue.una)->len;
@@ -199,7 +198,7 @@ void cn_sender_nak(struct cn_peer *p, uint32_t sack)
 	cn_peer_reschedule(p);
 }
 
-/* No frame is in flight: all are refused, or lost. */
+/* Removes all frames from the global window: refused or lost. */
 static void leave_network(struct cn_peer *p)
 {
 	const struct cn_node *n = p->node;
@@ -215,7 +214,7 @@ static void leave_network(struct cn_peer *p)
 	}
 }
 
-/* Nothing is lost, and nothing is said of the path. The receiver emptied its reorder buffer. */
+/* Not a loss, and no evidence about the path. The receiver emptied its reorder buffer. */
 void cn_sender_rnr(struct cn_peer *p)
 {
 	struct cn_sender *t = &p->tx;
@@ -244,8 +243,8 @@ bool cn_peer_rnr_received(const struct cn_peer *p)
 	return p->tx.rnr_wait != 0;
 }
 
-/* How much earlier than the RTO a repeated timeout comes: up to a quarter, by chance. Senders that
- * lost frames in one port at one time would else fill it again and again at one time. */
+/* Random jitter of a repeated timeout: up to a quarter of the RTO earlier. Otherwise senders that
+ * lost frames in one port at the same time would fill it repeatedly at the same time. */
 static cn_time jitter(const struct cn_peer *p, cn_time rto)
 {
 	uint64_t state = (uint64_t)p->tx.queue.una << 32 | p->tx.backoff;
@@ -253,16 +252,16 @@ static cn_time jitter(const struct cn_peer *p, cn_time rto)
 	return p->tx.backoff > 0 ? (cn_time)(cn_random(&state) % ((uint64_t)rto / 4 + 1)) : 0;
 }
 
-/* Whether the peer has ever sent a frame of the session. */
+/* True if the peer has sent a frame of the session. */
 static bool was_heard(const struct cn_peer *p)
 {
 	return p->live.last_session_rx != 0;
 }
 
 /*
- * Whether frames in flight leave the global window to others, after a timeout. Of a
- * team that is not ready there, a peer sends nothing, and keeps what comes until it is. If such
- * frames filled the window for so long, they could keep back what the peer needs to be ready.
+ * True if frames in flight yield the global window to others after a timeout. While a team is not
+ * ready at the peer, the peer sends nothing and queues what arrives. If such frames filled the
+ * window meanwhile, they could block the frames that the peer needs to become ready.
  */
 static bool yields_window(const struct cn_peer *p)
 {
@@ -308,8 +307,8 @@ bool cn_sender_may_resend(struct cn_peer *p)
 	struct cn_rtx_frame *f = cn_rtx_at(&p->tx.queue, p->tx.queue.next);
 	struct cn_node *n = p->node;
 
-	/* What gave way stays out of the window: of several such sessions one would always be in
-	 * it. A frame is sent per timeout, as cwnd is 1. */
+	/* Frames that yielded stay out of the window: of several such sessions one would always
+	 * occupy it. One frame is sent per timeout, as cwnd is 1. */
 	if (f->refused && !was_heard(p)) {
 		return true;
 	}

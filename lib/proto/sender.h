@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Go-Back-N sender towards one peer: the retransmission queue, congestion control, the
- * retransmission timer and the reaction to what the receiver answers.
+ * The Go-Back-N sender towards one peer: retransmission queue, congestion control, retransmission
+ * timer, and the reaction to acknowledgements.
  */
 #ifndef CN_SENDER_H
 #define CN_SENDER_H
@@ -18,18 +18,19 @@ struct cn_sender {
 	struct cn_rtx_queue queue;
 	struct cn_cc cc;
 	struct cn_rtt rtt;
-	struct cn_interarrival arrivals; /* of new frames */
+	struct cn_interarrival arrivals; /* inter-arrival time of new frames */
 	cn_time rto_at;			 /* retransmission timeout; CN_NEVER: nothing in flight */
 	uint32_t backoff;		 /* doublings of the timeout since the last progress */
-	/* Path MTU: retransmissions of frame `una`, each after an answer of the peer that does not
-	 * acknowledge it; and whether such an answer came since the last one. */
+	/* Path MTU: retransmissions of frame `una`, each after a frame of the peer that does not
+	 * acknowledge it; and whether such a frame came since the last one. */
 	uint32_t una_resends;
 	bool una_answered;
-	/* The end of the frames whose acknowledgement was requested last; una at least. */
+	/* One past the last frame with an ACK request; at least una. */
 	uint32_t ackreq_end;
-	cn_time rnr_until;	 /* RNR timeout: nothing is sent before; 0: the receiver is ready */
-	cn_time rnr_wait;	 /* the last one; doubles */
-	cn_time stale_ack_since; /* the peer acknowledges less than una; 0: it does not */
+	cn_time rnr_until;	 /* end of the RNR timeout; 0: the receiver is ready */
+	cn_time rnr_wait;	 /* last RNR timeout; doubles */
+	cn_time stale_ack_since; /* since when the peer acknowledges less than una; 0: it does not
+				  */
 };
 
 /* A session begins: the first frame gets number `first`. */
@@ -38,9 +39,9 @@ void cn_sender_init(struct cn_peer *p, uint32_t first);
 uint32_t cn_sender_push(struct cn_peer *p, const struct cn_tx *tx, bool owned);
 void cn_sender_free(struct cn_peer *p);
 
-/* An ACK request for frame `seq` and those before it is being sent. */
+/* An ACK request for the frames up to `seq` is being sent. */
 void cn_sender_ack_requested(struct cn_peer *p, uint32_t seq);
-/* Requests an acknowledgement of what is in flight by an ACK frame of its own. */
+/* Requests an acknowledgement of the frames in flight by an ACK frame. */
 void cn_sender_request_ack(struct cn_peer *p);
 
 /* A cumulative acknowledgement: all frames before `ack` were accepted. */
@@ -51,18 +52,18 @@ void cn_sender_nak(struct cn_peer *p, uint32_t sack);
 void cn_sender_rnr(struct cn_peer *p);
 /* The receiver is ready again. */
 void cn_sender_ready(struct cn_peer *p);
-/* rto_at has come: the retransmission timeout, or the end of the RNR timeout. */
+/* rto_at has passed: the retransmission timeout, or the end of the RNR timeout. */
 void cn_sender_timeout(struct cn_peer *p);
 
-/* Whether frame `next` is to be retransmitted now. */
+/* True if frame `next` is due for retransmission. */
 bool cn_sender_retransmits(const struct cn_peer *p);
-/* Whether the global window admits it, if it was refused; it counts as in flight then. */
+/* True if the global window admits it, if it was refused; it counts as in flight then. */
 bool cn_sender_may_resend(struct cn_peer *p);
 /* It was retransmitted. */
 void cn_sender_advance(struct cn_peer *p);
-/* Whether new frames may be sent: all that was to be retransmitted was, and the window is open. */
+/* True if new frames may be sent: no retransmission is due, and the window is open. */
 bool cn_sender_is_open(const struct cn_peer *p);
-/* The session ends: gives every token back. */
+/* The session ends: returns every token. */
 void cn_sender_drop_all(struct cn_peer *p);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a node does when time passes: hellos, delayed acknowledgements, timeouts and probes. */
+/* Timers: hellos, delayed acknowledgements, timeouts and probes. */
 #include "proto/node_impl.h"
 
 /*
- * In a larger cluster, what every node would do at once (the first hellos, the replies to one) gets
- * a jitter of so much per node. It is ten times what a small frame takes at 100 Mbit/s.
+ * In a larger cluster, actions that every node would take at once (the first hellos, the replies to
+ * one) get a jitter of this much per node: ten times a small frame's time at 100 Mbit/s.
  */
 static const cn_time jitter_each = 100 * CN_US;
 #define JITTER_NODES 8u
@@ -29,8 +29,8 @@ cn_time cn_node_deadline(const struct cn_node *n)
 	return cn_heap_next(&n->timers);
 }
 
-/* Broadcast hellos are rarer in large clusters, which bounds the rate of all of them together; the
- * first few are sooner, so that a lost one does not delay the start. */
+/* Broadcast hellos are rarer in large clusters, which bounds their total rate; the first few follow
+ * sooner, so that a lost one does not delay the start. */
 cn_time cn_hello_interval(const struct cn_node *n)
 {
 	cn_time large = (cn_time)n->npeers * 5 * CN_MS + cn_node_jitter(n, NULL);
@@ -41,8 +41,8 @@ cn_time cn_hello_interval(const struct cn_node *n)
 	return n->config.hello_interval > large ? n->config.hello_interval : large;
 }
 
-/* By up to a quarter shorter or longer, different for every node and hello: else the hellos of
- * nodes that started together would meet at the same full port each time. */
+/* Jitter of up to a quarter, different for every node and hello: otherwise hellos of nodes that
+ * started together would meet at the same full port each time. */
 static cn_time hello_wait(const struct cn_node *n)
 {
 	cn_time interval = cn_hello_interval(n);
@@ -97,7 +97,7 @@ static void expire_hello(struct cn_node *n, cn_time now)
 
 void cn_node_expire(struct cn_node *n, cn_time now)
 {
-	/* Every timer moves into the future; once each is enough. */
+	/* Every timer moves into the future, so one expiry each is enough. */
 	uint32_t bound = n->npeers + n->nunvalidated + 2;
 	struct cn_timer *t;
 

@@ -54,8 +54,8 @@ void cn_tlp_expire(struct cn_peer *p)
 	p->tlp.at = n->now + cn_peer_jitter(p, p->tlp.wait);
 }
 
-/* While data comes, nobody is probed and no timer per peer runs for it: in an exchange of a
- * thousand nodes there would be many more timers than frames. */
+/* While data arrives, no peer is probed and no timer per peer runs: in an exchange of a thousand
+ * nodes there would be many more timers than frames. */
 void cn_tlp_idle_timeout(struct cn_node *n)
 {
 	cn_time since = n->idle.last_data + cn_node_pto(n);

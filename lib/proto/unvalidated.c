@@ -7,9 +7,9 @@
 
 #define WAYS	  4u
 #define SLOTS_MAX 1024u
-/* An entry is kept for so long after its hello was sent, for the spacing of hellos. */
+/* Lifetime of an entry after its hello was sent, for the spacing of hellos. */
 static const cn_time entry_lifetime = 1000 * CN_MS;
-/* Replies to all addresses together: at least so many at once, and per second. */
+/* Replies to all addresses together: minimum burst and rate per second. */
 #define REPLIES_LEAST 64u
 
 uint32_t cn_unvalidated_slots(uint32_t max_peers)
@@ -22,8 +22,8 @@ uint32_t cn_unvalidated_slots(uint32_t max_peers)
 	return slots;
 }
 
-/* The entry of an address, or the least recently used one of its set that waits for nothing. The
- * set follows from the key, so that nobody can choose addresses that collide. */
+/* The entry of an address, or the least recently used idle one of its set. The set is chosen by a
+ * keyed hash, so that addresses cannot be made to collide. */
 static struct cn_unvalidated *slot_of(struct cn_node *n, const uint8_t mac[6], bool take)
 {
 	uint32_t set = (uint32_t)cn_siphash(n->config.key, mac, 6) & (n->nunvalidated / WAYS - 1);
@@ -118,7 +118,7 @@ struct cn_unvalidated *cn_unvalidated_next(struct cn_node *n)
 		if (s->used) {
 			return s;
 		}
-		s = n->unvalidated_first; /* it became a peer meanwhile */
+		s = n->unvalidated_first; /* it has become a peer */
 	}
 	return NULL;
 }

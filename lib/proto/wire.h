@@ -14,8 +14,8 @@
  *                           short frames to 60)
  *    6     2     port to    the receiver's transport: 0 is the node's own, which all hellos are
  *                           for; every team has another one
- *    8     4     session    a hash of both ends' epochs and nonces, which says what the sender's
- *                           transport and cluster are; 0 in a hello, except a goodbye. A frame of
+ *    8     4     session    a hash of both ends' epochs and nonces, which identifies the sender's
+ *                           transport and cluster; 0 in a hello, except a goodbye. A frame of
  *                           another session is dropped
  *   12     4     seq        reliable frames: number in the sequence to this peer. Acknowledgements:
  *                           number of the next one
@@ -103,10 +103,9 @@ struct cn_hello {
 
 enum cn_wire_fault {
 	CN_WIRE_OK = 0,
-	CN_WIRE_FOREIGN,	 /* not ours: magic */
-	CN_WIRE_BAD,		 /* ours, but short or inconsistent */
-	CN_WIRE_FOREIGN_VERSION, /* our magic, another version; of w only version is valid
-				  */
+	CN_WIRE_FOREIGN,	 /* not collnet's: magic */
+	CN_WIRE_BAD,		 /* short or inconsistent */
+	CN_WIRE_FOREIGN_VERSION, /* another wire version; of w only version is valid */
 };
 
 /* Bytes of a collnet frame that precede its body. */
@@ -115,7 +114,7 @@ static inline uint32_t cn_wire_header(bool authenticated)
 	return CN_WIRE_HEADER + (authenticated ? CN_WIRE_AUTH : 0);
 }
 
-/* The body, of w->length bytes, of a frame that cn_wire_get() has read. */
+/* The body (w->length bytes) of a frame that cn_wire_get() has read. */
 static inline const uint8_t *cn_wire_body(const struct cn_rx_frame *f, const struct cn_wire *w)
 {
 	return f->payload != NULL ? f->payload : f->data + cn_wire_header(w->authenticated);
@@ -138,10 +137,10 @@ static inline uint16_t cn_wire_flow(const struct cn_wire *w)
 						     : w->port_to % CN_FLOWS);
 }
 
-/* Whether a frame requests an acknowledgement; not one that is short or not ours. */
+/* True if a frame requests an acknowledgement; false if it is short or not collnet's. */
 bool cn_wire_requests_ack(const uint8_t *in, size_t len);
 
-/* The port that a frame is for; 0 also for one that is short or not ours. */
+/* The destination port of a frame; 0 also if it is short or not collnet's. */
 uint16_t cn_wire_port(const uint8_t *in, size_t len);
 
 /* Writes the body and returns its length; reads a body of exactly `len` bytes. */

@@ -264,7 +264,7 @@ cn_combine_function *cn_combine_of_id(uint16_t id, enum collnet_type *type)
 	return cn_combine_find(*type, (enum collnet_op)(id >> 8));
 }
 
-/* ---- pieces --------------------------------------------------------------------------- */
+/* ---- fragments ------------------------------------------------------------------------ */
 
 struct cn_combine_buffers cn_combine_buffers_of(const struct cn_coll_args *a,
 						const struct cn_call *call)
@@ -276,7 +276,7 @@ struct cn_combine_buffers cn_combine_buffers_of(const struct cn_coll_args *a,
 	};
 }
 
-/* The address of a place of n times `bytes`; NULL: it is not within the buffer. */
+/* Resolves the address of n times `bytes`; NULL: not within the buffer. */
 static uint8_t *address(const struct cn_combine_buffers *b, const struct cn_span *s, uint64_t bytes,
 			uint32_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The arithmetic of reductions: two arrays of elements, combined to a third. The engine says when;
- * the library does it in the caller, and the daemon itself for short blocks.
+ * The arithmetic of reductions: combines two arrays of elements to a third. The engine schedules
+ * it; the library runs it in the caller's process, the daemon for short blocks.
  */
 #ifndef CN_COMBINE_H
 #define CN_COMBINE_H
@@ -29,7 +29,7 @@ struct cn_memory {
 	uint64_t bytes;
 };
 
-/* A rank's buffers, where this process has them. */
+/* A rank's buffers, as mapped in this process. */
 struct cn_combine_buffers {
 	struct cn_memory send, recv, scratch;
 };
@@ -38,14 +38,14 @@ struct cn_combine_buffers {
 struct cn_combine_buffers cn_combine_buffers_of(const struct cn_coll_args *a,
 						const struct cn_call *call);
 
-/* A piece's first operands, of `count` elements each; the others follow the right one. */
+/* The first operands of a fragment, of `count` elements each; the others follow the right one. */
 struct cn_operands {
 	const uint8_t *left, *right;
 	uint8_t *out;
 	size_t count;
 };
 
-/* False: the piece is not within the buffers, or not of whole elements of so many bytes. */
+/* False: the fragment is not within the buffers, or not whole elements of `element` bytes. */
 bool cn_combine_operands(const struct cn_combine_buffers *b, const struct cn_combine *piece,
 			 size_t element, struct cn_operands *out);
 

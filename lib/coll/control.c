@@ -10,7 +10,7 @@
 
 /* ---- sending -------------------------------------------------------------------------- */
 
-/* The k-th candidate has had a JOIN. */
+/* True if the k-th candidate was sent JOIN. */
 static bool was_sent_join(const struct cn_team *t, uint32_t k)
 {
 	return cn_peer_alive(cn_wireup_candidate(t, k)) &&
@@ -28,8 +28,8 @@ static void notify_nodes(struct cn_team *t, const uint8_t *m, const struct cn_cu
 	}
 }
 
-/* Through the node's own transport, to all nodes of the team that is divided: some may have the new
- * team already, and with it a record of this node's. */
+/* Through the node's own transport, to all nodes of the team being split: some may already have the
+ * new team, and a record of this node's. */
 static void notify_parent(struct cn_team *t, const uint8_t *m, const struct cn_cursor *c)
 {
 	const struct cn_team *parent = cn_team_by_id(t->engine, t->parent);
@@ -44,7 +44,7 @@ static void notify_parent(struct cn_team *t, const uint8_t *m, const struct cn_c
 	}
 }
 
-/* Through the team's transport, behind all its data. */
+/* Through the team's transport, after all its data. */
 static void notify_team(struct cn_team *t, const uint8_t *m, const struct cn_cursor *c)
 {
 	for (uint32_t k = 0; k < t->layout.nnodes && !c->bad; k++) {
@@ -56,7 +56,7 @@ static void notify_team(struct cn_team *t, const uint8_t *m, const struct cn_cur
 	}
 }
 
-/* The peer's record of a team that is not here any more is stale. */
+/* Sends END for a stale record of the peer: the team is gone. */
 static void send_end(struct cn_engine *e, struct cn_peer *p, uint32_t id)
 {
 	uint8_t m[8];
@@ -64,7 +64,7 @@ static void send_end(struct cn_engine *e, struct cn_peer *p, uint32_t id)
 
 	cn_put8(&c, CN_CONTROL_END);
 	cn_put32(&c, id);
-	/* Without a buffer now, the next repetition is answered. */
+	/* without a buffer, the next repetition is answered */
 	(void)cn_node_control(e->own.node, p, m, (size_t)(c.at - m));
 }
 
@@ -157,7 +157,7 @@ void cn_control_called(struct cn_team *t, uint32_t k, bool ask)
 		}
 	}
 	if (p == NULL || least == NULL || x->pending.of_peer[cn_peer_index(p)] > 0) {
-		return; /* who left has said so; and what waits is more important */
+		return; /* LEAVE was sent; and pending messages are more important */
 	}
 	n = cn_member_called(least);
 	for (uint32_t i = 0; i < 64 && i < cn_op_locals(t); i++) {
@@ -171,12 +171,13 @@ void cn_control_called(struct cn_team *t, uint32_t k, bool ask)
 	cn_put64(&c, late);
 	cn_put8(&c, ask);
 	cn_transport_activate(x);
-	(void)cn_node_control(x->node, p, m, (size_t)(c.at - m)); /* without a buffer: not said */
+	(void)cn_node_control(x->node, p, m, (size_t)(c.at - m)); /* without a buffer: dropped */
 }
 
-/* ---- what comes in ---------------------------------------------------------------------- */
+/* ---- input ------------------------------------------------------------------------------ */
 
-/* The ready team here in which the peer's team of this record takes part, and its node there. */
+/* Finds the ready team here that includes the peer's team of this record, and the peer's node in
+ * it. */
 static struct cn_team *team_of(struct cn_engine *e, const struct cn_engine_peer *m,
 			       const struct cn_join *j, uint32_t *node)
 {
@@ -192,12 +193,12 @@ static struct cn_team *team_of(struct cn_engine *e, const struct cn_engine_peer 
 	return NULL;
 }
 
-/* Whether the record is of a job that has a team here. */
+/* True if the record's job has a team here. */
 static bool in_use(const void *ctx, const struct cn_join *j)
 {
 	const struct cn_engine *e = ctx;
 
-	/* Of the teams that there may be a thousand of; END removes the record. */
+	/* There may be a thousand such teams; END removes the record. */
 	if (j->commit_sent != 0 && j->commit_sent == j->commit_received) {
 		return true;
 	}
@@ -211,13 +212,13 @@ static bool in_use(const void *ctx, const struct cn_join *j)
 	return false;
 }
 
-/* At most three lines per peer, whatever it sends. */
+/* At most three warnings per peer. */
 static bool may_warn(struct cn_engine_peer *m)
 {
 	return m->warnings < 3 && ++m->warnings > 0;
 }
 
-/* Reads a JOIN; false: it makes no sense. */
+/* Parses a JOIN; false: malformed. */
 static bool read_join(struct cn_cursor *c, struct cn_join *in, char *job, size_t cap,
 		      uint32_t *yours)
 {
@@ -288,10 +289,10 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 		return;
 	}
 	if (j->ended) {
-		return; /* nobody joins again after END, and the record goes with the next team */
+		return; /* no JOIN follows END; the record is removed with the next team */
 	}
 	if (yours == 0 && (t = team_of(e, m, j, &k)) != NULL && t->wireup.derived) {
-		cn_wireup_send_join(t, m->peer); /* it did not keep this node's */
+		cn_wireup_send_join(t, m->peer); /* it lacks this node's JOIN */
 	}
 	t = yours != 0 ? cn_team_by_id(e, yours) : NULL;
 	if (yours != 0 && (t == NULL || t->state == CN_TEAM_FAILED ||
@@ -335,8 +336,8 @@ static void on_commit(struct cn_engine *e, cn_time now, struct cn_engine_peer *m
 	cn_wireup_committed(t, now, m->peer, j, first, ask);
 }
 
-/* The team here that has not come further than the one of this record, of the same run; any_size:
- * or of other ranks with its name. */
+/* Finds the forming team here of the same run as this record; any_size: also one with its name but
+ * another number of ranks. */
 static struct cn_team *forming_of(struct cn_engine *e, struct cn_engine_peer *m,
 				  const struct cn_join *j, bool any_size)
 {
@@ -353,7 +354,7 @@ static struct cn_team *forming_of(struct cn_engine *e, struct cn_engine_peer *m,
 	return NULL;
 }
 
-/* Reads a FAIL; false: it makes no sense. */
+/* Parses a FAIL; false: malformed. */
 static bool read_fail(struct cn_cursor *c, int *code, unsigned *flags, char *text, size_t cap)
 {
 	const unsigned byte = cn_get8(c);
@@ -364,7 +365,8 @@ static bool read_fail(struct cn_cursor *c, int *code, unsigned *flags, char *tex
 		return false;
 	}
 	if (*code < COLLNET_EUNSUPPORTED) {
-		*code = COLLNET_EPROTO; /* of a later version; a process accepts no such status */
+		*code = COLLNET_EPROTO; /* a status of a later version, which a process does not
+					   accept */
 	}
 	for (char *s = text; *s != '\0'; s++) {
 		if (*s < ' ' || *s > '~') {
@@ -377,8 +379,8 @@ static bool read_fail(struct cn_cursor *c, int *code, unsigned *flags, char *tex
 	return true;
 }
 
-/* A team failed at the peer before it was known here: a split, whose claims are under way. Without
- * memory, the peer's silence tells. */
+/* Records that a team failed at the peer before it was known here: a split whose claims are under
+ * way. Without memory, the peer times out later. */
 static void record_failure(struct cn_engine_peer *m, uint32_t id, struct cn_cursor *c)
 {
 	struct cn_join_failure in = { .id = id }, *f;
@@ -415,7 +417,7 @@ static void on_fail(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 		return;
 	}
 	if (t == NULL) {
-		t = team_of(e, m, j, &k); /* the peer had committed to it */
+		t = team_of(e, m, j, &k); /* the peer has committed to it */
 	}
 	if (t != NULL) {
 		cn_team_fail(t, false, code, "%s", text);
@@ -440,7 +442,7 @@ static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, s
 			continue;
 		}
 		if (cn_wireup_committed_of(t, m->peer) == j) {
-			j->ended = true; /* it may have been ready: its transport will tell */
+			j->ended = true; /* it may have been ready: its transport decides */
 			return;
 		}
 		cn_wireup_ended(t, now);
@@ -465,8 +467,8 @@ static void on_leave(struct cn_team *t, uint32_t k, struct cn_join *j, struct cn
 	}
 }
 
-/* A rank died before the peer's team was ready. Here it may be ready; if not, it cannot become so
- * by what the peer has committed to. */
+/* A rank died before the peer's team was ready. The team here may be ready; if not, the peer's
+ * commit is void. */
 static void on_died_forming(struct cn_engine *e, struct cn_engine_peer *m, struct cn_join *j,
 			    struct cn_cursor *c)
 {
@@ -495,7 +497,7 @@ bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 	}
 	id = cn_get32(&c);
 	j = cn_join_by_id(&m->joins, id);
-	if (j == NULL) { /* of a team that it has not advertised yet, or has ended */
+	if (j == NULL) { /* a team not advertised yet, or ended */
 		if (kind == CN_CONTROL_FAIL) {
 			record_failure(m, id, &c);
 		}
@@ -520,7 +522,7 @@ bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 	return true;
 }
 
-/* ---- what comes in through a team's transport -------------------------------------------- */
+/* ---- input through a team's transport ----------------------------------------------------- */
 
 static void on_team_fail(struct cn_team *t, struct cn_join *j, struct cn_cursor *c)
 {
@@ -554,7 +556,8 @@ static void on_called(struct cn_team *t, uint32_t k, struct cn_cursor *c)
 	}
 }
 
-/* The last message of the peer's team. If no rank of it said LEAVE, it was never ready. */
+/* END, the last message of the peer's team. Without a LEAVE of its ranks, the team was never
+ * ready. */
 void cn_control_team_ended(struct cn_team *t, cn_time now, struct cn_peer *p)
 {
 	struct cn_engine_peer *m = cn_engine_peer_of(p);

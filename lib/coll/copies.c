@@ -21,7 +21,7 @@ void cn_copies_enter(struct cn_copies *c, struct cn_op *op)
 		c->used |= UINT64_C(1) << at->payer;
 		return;
 	}
-	at->next = next; /* behind all others */
+	at->next = next; /* at the tail */
 	at->prev = next->copies.prev;
 	at->prev->copies.next = op;
 	next->copies.prev = op;
@@ -45,7 +45,7 @@ void cn_copies_leave(struct cn_copies *c, struct cn_op *op)
 	at->next = at->prev = NULL;
 }
 
-/* The next one, whose turn it is then not any more. */
+/* The next operation, payers round robin. */
 static struct cn_op *next_round_robin(struct cn_copies *c)
 {
 	struct cn_op *op;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Control messages byte by byte: network byte order, and never over the end. */
+/* Control messages byte by byte: network byte order, bounds-checked. */
 #include <string.h>
 
 #include "coll/cursor.h"

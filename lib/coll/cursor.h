@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reads and writes the fields of control messages: network byte order, bounds-checked. A cursor
- * that ran over the end stays bad; what it reads then is 0.
+ * that ran past the end stays bad and reads 0.
  */
 #ifndef CN_CURSOR_H
 #define CN_CURSOR_H

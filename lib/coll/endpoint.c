@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Endpoints: how they open and close, the payers' accounts, and what the engine asks of them. See
- * endpoint.h for the protocol.
+ * Endpoints: opening and closing, the payers' accounts, and the engine's calls. See endpoint.h for
+ * the protocol.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "coll/endpoint.h"
 
-/* Numbers that the system gives begin here. */
+/* First automatically assigned (ephemeral) number. */
 static const uint16_t first_free_number = 32768;
 
 /* ---- life ----------------------------------------------------------------------------- */
@@ -53,15 +53,15 @@ void cn_endpoints_free(struct cn_engine *e)
 
 static int need_pool(struct cn_endpoints *s)
 {
-	/* The head of a message is not kept, so that there is room for the lists. */
+	/* The header of a message is not stored, which leaves room for the list links. */
 	size_t item = sizeof(struct cn_ep_buffered) + s->payload;
 	int rc;
 
 	if (s->pool.memory != NULL) {
 		return COLLNET_OK;
 	}
-	/* The system refuses what is more than its memory, though most of it is never used: a small
-	 * machine with long frames has fewer pairs. */
+	/* The system refuses allocations beyond its memory, although most of this one is never
+	 * touched: a small machine with long frames has fewer pairs. */
 	while ((rc = cn_pool_init(&s->pool, item, CN_EP_UNREAD * s->max_flows)) != COLLNET_OK &&
 	       s->max_flows / 2 >= CN_EP_FLOWS_LEAST) {
 		s->max_flows /= 2;
@@ -84,7 +84,7 @@ static uint16_t free_number(struct cn_endpoints *s)
 	return 0;
 }
 
-/* The payer's account, with one endpoint more; NULL: no memory. */
+/* The payer's account, charged with one more endpoint; NULL: no memory. */
 static struct cn_ep_account *account_get(struct cn_endpoints *s, uint64_t payer)
 {
 	struct cn_ep_account *a = s->accounts;
@@ -174,7 +174,7 @@ uint16_t cn_endpoint_number(const struct cn_endpoint *ep)
 	return ep->number;
 }
 
-/* notify: the other ends, of messages that are cut off. */
+/* notify: tell the other ends about aborted messages. */
 static void end_requests(struct cn_endpoint *ep, cn_time now, bool notify, int status,
 			 const char *text)
 {
@@ -248,7 +248,7 @@ bool cn_endpoints_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p,
 		bool head = cn_ep_head(rx, &h);
 
 		if (f == NULL && !head) {
-			return true; /* the rest of a message whose beginning found nobody */
+			return true; /* the rest of a message to an endpoint that was not open */
 		}
 		if (ep != NULL && head && ep->owner != h.owner) {
 			ep = NULL;
@@ -284,7 +284,7 @@ cn_time cn_endpoints_deadline(const struct cn_engine *e)
 	return s->copying != NULL ? CN_AFTER_FRAMES : cn_min_time(s->deadline, s->retry_at);
 }
 
-/* The kept deadline may be that of a request that ended; here the next one is found. */
+/* The cached deadline may be that of a request that has ended; finds the next one. */
 static void expire_requests(struct cn_endpoint *ep, cn_time now)
 {
 	ep->deadline = CN_NEVER;
@@ -327,7 +327,7 @@ void cn_endpoints_expire(struct cn_engine *e, cn_time now)
 	}
 }
 
-/* A super-frame may have messages of all endpoints whose flow, as the link has it, is the same. */
+/* A super-frame may have messages of all endpoints with the same flow number on the link. */
 static bool flow_has_one_owner(const struct cn_endpoints *s, uint16_t number)
 {
 	const struct cn_endpoint *ep = s->by_number[number];

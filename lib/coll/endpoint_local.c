@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Messages between endpoints of this node. One that fits a frame is copied at once, as a frame is;
- * a longer one in turns of CN_COPY_CHUNK bytes, between which frames have theirs. It is a message
- * that is coming, whose bytes lie in its sender's memory: `from` of the flow is its request, `into`
- * its receive. The flows that have one take turns.
+ * a longer one in chunks of CN_COPY_CHUNK bytes, between which frames are sent. It is a message in
+ * progress whose bytes are in its sender's memory: `from` of the flow is its request, `into` its
+ * receive. Such flows are served round robin.
  *
- * Messages of a flow come one after the other, as those from another node do: what comes to a
- * receive meanwhile is held until the one before it has ended. Whichever request of the two ends
- * early, the other one waits again, and nothing is copied any more.
+ * Messages of a flow are received one after the other, as those from another node are: a message
+ * matched meanwhile is deferred until the one before it has ended. If either request ends early,
+ * the other one is queued again, and the copy stops.
  */
 #include "coll/endpoint.h"
 
@@ -25,14 +25,14 @@ static void stop(struct cn_flow *f)
 	f->into = NULL;
 }
 
-/* What waited for its end comes, before all that came later. */
+/* Delivers the deferred messages before all later ones. */
 static void resume(struct cn_flow *f, cn_time now)
 {
 	cn_ep_unexpected_return(f->ep, &f->deferred);
 	cn_recv_match(f->ep, now);
 }
 
-/* A message has come, the last in the endpoint's queue. */
+/* A message was appended to the endpoint's queue. */
 static void arrived(struct cn_endpoint *to, cn_time now)
 {
 	if (to->recv_first != NULL) {
@@ -102,7 +102,7 @@ void cn_local_match(struct cn_send *out, struct cn_recv *in)
 	cn_flow_ring_enter(&f->ep->all->copying, f);
 }
 
-/* At most `most` bytes of a message, as far as its receive has room. Returns how many. */
+/* Copies at most `most` bytes of a message, truncated to its receive. Returns how many. */
 static uint32_t copy_some(struct cn_flow *f, uint32_t most)
 {
 	struct cn_send *out = f->from;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receiving messages. Receives match messages in the order in which first frames came, from
- * anyone; so whenever both receives and messages wait, they are matched, and never do both wait,
- * but for messages of this node that are held for a longer one before them (endpoint_local.c).
+ * Receiving messages. Receives match messages from any source in order of arrival of first frames.
+ * So posted receives and unexpected messages never coexist, except messages of this node deferred
+ * behind a longer one (endpoint_local.c).
  *
- * Frames of a message that has its receive go from the link's ring into the user's memory. All
- * others wait in buffers of the endpoints' pool, as many as there are credits, in the order of
- * arrival; a message from this node may wait in its sender's memory instead.
+ * Frames of a matched message are copied from the link's ring into the user's memory. All others
+ * are queued in buffers of the endpoints' pool, as many as there are credits, in order of arrival;
+ * a message from this node may stay in its sender's memory instead.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -115,7 +115,7 @@ void cn_recv_copy(struct cn_recv *r, uint32_t at, const void *data, uint32_t n)
 	if (n > r->capacity - at) {
 		n = (uint32_t)(r->capacity - at);
 	}
-	if (n > 0 && data != r->data + at) {	/* a frame may have been received in its place */
+	if (n > 0 && data != r->data + at) {	/* the frame may have been placed by the link */
 		memmove(r->data + at, data, n); /* a sender of this node may send from there */
 	}
 }
@@ -134,7 +134,7 @@ void cn_flow_credit(struct cn_flow *f, cn_time now)
 	}
 	target = rest + CN_EP_CREDIT - (f->pooled < CN_EP_CREDIT ? f->pooled : CN_EP_CREDIT);
 	more = target > f->avail ? target - f->avail : 0;
-	/* Not each frame by itself. (When the rest of a message lacks credits, it lacks many.) */
+	/* Grants are batched. (When the rest of a message lacks credits, it lacks many.) */
 	if (!f->grant_due && more < CN_EP_CREDIT / 2) {
 		return;
 	}
@@ -146,7 +146,7 @@ void cn_flow_credit(struct cn_flow *f, cn_time now)
 	f->grant_due = false;
 }
 
-/* As long as a receive waits for the rest of a message, its sender had better be there. */
+/* While a receive waits for the rest of a message, its sender must be alive. */
 static void update_expect(struct cn_flow *f, cn_time now)
 {
 	bool wanted = f->coming && f->into != NULL && f->left > 0;
@@ -219,8 +219,7 @@ bool cn_ep_head(const struct cn_rx *rx, struct cn_ep_head *head)
 	return head->bytes <= COLLNET_MESSAGE_MAX && rx->len - CN_EP_HEAD <= head->bytes;
 }
 
-/* More waits than its sender can have had credit for: it is notified, and the rest is discarded.
- * False: no buffer. */
+/* The sender exceeded its credit: refuses the message and discards the rest. False: no buffer. */
 static bool refuse(struct cn_flow *f, cn_time now, uint32_t number)
 {
 	if (!cn_flow_refuse(f->ep->all, f->peer, CN_EP_FULL, f->remote, f->local, number)) {
@@ -238,12 +237,12 @@ static bool first_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx,
 	const uint8_t *data = rx->payload + CN_EP_HEAD;
 	struct cn_recv *r;
 
-	cn_flow_discard(f, now); /* what came before it without an end */
+	cn_flow_discard(f, now); /* an unfinished message before it */
 	r = f->ep->recv_first;
 	f->buffered = NULL;
 	if (r == NULL) {
 		if (f->pooled >= CN_EP_UNREAD) {
-			f->in_number = head->number; /* grants say that it was seen */
+			f->in_number = head->number; /* acknowledged by grants */
 			return refuse(f, now, head->number);
 		}
 		f->buffered = cn_ep_unexpected_enqueue(f, head->bytes, data, n);
@@ -278,7 +277,7 @@ static bool further_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx
 	return true;
 }
 
-/* The message is whole. */
+/* The message is complete. */
 static void finish(struct cn_flow *f, cn_time now)
 {
 	struct cn_recv *r = f->into;
@@ -301,9 +300,9 @@ bool cn_flow_deliver(struct cn_flow *f, cn_time now, const struct cn_rx *rx)
 		if (!first_frame(f, now, rx, &head)) {
 			return false;
 		}
-		cn_flow_confirmed(f); /* who sends is there */
+		cn_flow_confirmed(f); /* the sender is alive */
 	} else if (!f->coming || (rx->flags & CN_FLAG_FIRST) != 0 || rx->len > f->left) {
-		cn_flow_discard(f, now); /* nothing that it could belong to */
+		cn_flow_discard(f, now); /* not part of a message */
 	} else if (!further_frame(f, now, rx)) {
 		return false;
 	}
@@ -314,7 +313,7 @@ bool cn_flow_deliver(struct cn_flow *f, cn_time now, const struct cn_rx *rx)
 		cn_flow_discard(f, now);
 	} else if (!first && f->into != NULL &&
 		   (uint64_t)f->avail * f->ep->all->payload >= f->left) {
-		return true; /* in the middle of a message that has all its credits */
+		return true; /* in a message with all its credits */
 	}
 	if (first) {
 		update_expect(f, now);
@@ -350,7 +349,7 @@ void cn_flow_discard(struct cn_flow *f, cn_time now)
 	f->into = NULL;
 	f->buffered = NULL;
 	if (f->avail > CN_EP_CREDIT) {
-		f->avail = CN_EP_CREDIT; /* what was granted for it is void, at both ends */
+		f->avail = CN_EP_CREDIT; /* its grants are void at both ends */
 	}
 	update_expect(f, now);
 	if (m != NULL) {
@@ -392,7 +391,7 @@ void cn_recv_fail(struct cn_recv *r, cn_time now, int status, const char *text)
 	} else if (f->from != NULL) {
 		cn_local_recv_ends(r, now);
 	} else {
-		f->into = NULL; /* the rest of the message is thrown away as it comes */
+		f->into = NULL; /* the rest of the message is discarded on arrival */
 		update_expect(f, now);
 	}
 	end(r, status, text);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sending messages. A request waits in its flow's queue until its last frame was sent (and the
- * flow is confirmed), so that the messages of a flow go one after the other; then, unless all its
- * frames were copied, until they are acknowledged.
+ * Sending messages. A request stays in its flow's queue until its last frame was sent (and the flow
+ * is confirmed), so that the messages of a flow are sent one after the other; then, unless all its
+ * frames were copied, it waits for their acknowledgement.
  *
- * Of small messages every frame is copied into a buffer of the pool, of larger ones only the
- * first, because the head must come before the bytes. Where there is no buffer, the head goes
- * alone, from the request, and the bytes from the user's memory.
+ * Of small messages every frame is copied into a buffer of the pool, of larger ones only the first,
+ * because the head must come before the bytes. Without a buffer, the header is sent alone, from the
+ * request, and the bytes from the user's memory.
  *
- * Flows that could send are in a ring, from which each frame takes the next one with room at its
- * peer: a flow that is blocked blocks no other.
+ * Flows that could send are in a ring, served round robin, skipping those without room at their
+ * peer, so that a blocked flow blocks no other.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -106,7 +106,7 @@ void cn_send_end(struct cn_send *r, int status, const char *text)
 	done->fn(done, status, text);
 }
 
-/* The first of the queue was sent: once it is known that somebody is there, the next may go. */
+/* The first of the queue was sent: once the flow is confirmed, the next may be sent. */
 static void settle(struct cn_flow *f)
 {
 	struct cn_send *r = f->first;
@@ -125,7 +125,7 @@ static void on_acked(struct cn_source *source)
 {
 	struct cn_send *r = (struct cn_send *)source;
 
-	/* Of a peer that is gone everything is given back, but nothing has arrived. */
+	/* If the peer is gone, all frames are returned, but none has arrived. */
 	if (r->state == CN_SEND_UNACKED && source->flight.unacked == 0 &&
 	    cn_peer_alive(r->flow->peer)) {
 		cn_send_end(r, COLLNET_OK, "");
@@ -144,7 +144,7 @@ void cn_send_init_copied(struct cn_endpoints *s)
 
 /* ---- frames --------------------------------------------------------------------------- */
 
-/* Numbers of long ago follow, so that comparisons with them stay right when numbers wrap. */
+/* Advances old numbers, so that comparisons stay valid when numbers wrap. */
 static void clamp_numbers(struct cn_flow *f)
 {
 	struct cn_ep_numbers *n = &f->numbers;
@@ -224,7 +224,7 @@ static bool further_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx
 	return b != NULL;
 }
 
-/* What counts the frames of a message, if there are buffers. */
+/* The flight that counts the frames of a message, if there are buffers. */
 static const struct cn_flight *flight_of(const struct cn_send *r)
 {
 	return is_copied(r) ? &r->ep->all->copied.flight : &r->source.flight;
@@ -246,8 +246,8 @@ static void send_frame(struct cn_flow *f, struct cn_tx *tx)
 	f->since++;
 	token = tx->owned ? &s->copied : &r->source;
 	tx->token = token;
-	/* The frame that closes the window requests an acknowledgement, also if frames of other
-	 * flights are in it: nothing else opens it. */
+	/* The frame that closes the window requests an acknowledgement, even if the window holds
+	 * frames of other flights: nothing else opens it. */
 	if (cn_flight_sent(&token->flight, w, limit) || !cn_window_open(w, &token->flight, limit)) {
 		tx->flags |= CN_FLAG_ACKREQ;
 	}
@@ -320,7 +320,7 @@ void cn_flow_grant(struct cn_flow *f, uint32_t frames, uint32_t number)
 	uint64_t most = CN_EP_CREDIT;
 
 	if (f->numbers.next - 1 - number >= f->numbers.next - 1 - f->abort) {
-		/* It was granted before the other end knew that the message was cut off. */
+		/* The grant was sent before the other end knew of the abort. */
 		most = f->since < CN_EP_CREDIT ? CN_EP_CREDIT - f->since : 0;
 	} else if (r != NULL && r->state == CN_SEND_BEGUN && r->number == number) {
 		most += cn_ep_frames(f->ep->all, r->bytes - r->offset);
@@ -347,11 +347,12 @@ static bool has(const struct cn_ep_numbers *n, uint32_t number)
 	return number - n->first < n->next - n->first;
 }
 
-/* One that was sent and has not failed here was complete: the endpoint's next send says so. */
+/* A message that was sent and has not failed here had completed: the endpoint's next send reports
+ * it. */
 static void report_lost(struct cn_endpoint *ep, struct cn_ep_numbers *n, uint32_t number,
 			const struct cn_err *err)
 {
-	n->first = number + 1; /* refusals come in order; each is news once */
+	n->first = number + 1; /* refusals arrive in order; each is reported once */
 	if ((int32_t)(number - n->failed_from) < 0 || (int32_t)(number - n->failed) > 0) {
 		cn_fail(&ep->lost, err->code, "a message sent earlier is lost: %s", err->text);
 		cn_log(COLLNET_LOG_WARNING, "%s", ep->lost.text);
@@ -394,7 +395,7 @@ void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full)
 		cn_endpoint_refused(ep, f->peer, f->remote, number, full);
 		return;
 	}
-	/* What was sent there did not count. */
+	/* Frames sent there were not counted. */
 	f->confirmed = false;
 	if (f->credit < CN_EP_CREDIT) {
 		f->credit = CN_EP_CREDIT;
@@ -427,7 +428,7 @@ void cn_flow_send_abort(struct cn_flow *f, cn_time now)
 
 /* ---- failure -------------------------------------------------------------------------- */
 
-/* Some of its frames went, and perhaps not all of them will arrive. */
+/* Some of its frames were sent, and may not all arrive. */
 static void abort_send(struct cn_send *r, cn_time now, bool notify)
 {
 	struct cn_flow *f = r->flow;
@@ -435,7 +436,7 @@ static void abort_send(struct cn_send *r, cn_time now, bool notify)
 
 	if (unacked > 0) {
 		cn_node_abandon(cn_ep_node(f->ep->all), &r->source);
-		f->credit += (uint32_t)unacked; /* they may never be counted over there */
+		f->credit += (uint32_t)unacked; /* the receiver may never count them */
 	}
 	if (!notify || (r->state >= CN_SEND_SENT && unacked == 0)) {
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The engine's life, the transport's four calls and upcalls, and what the node knows. */
+/* Creation and end of the engine, the transport's four calls and upcalls, and the node's tables. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ uint32_t cn_engine_quantum(const struct cn_engine *e, uint32_t window)
 
 #define BRIEF_TIME     (100 * CN_US)
 #define BURST_TIME     (500 * CN_US)
-#define FRAME_OVERHEAD 38 /* bytes of a link's time besides the MTU: headers, preamble, gap */
+#define FRAME_OVERHEAD 38 /* bytes on the wire besides the MTU: headers, preamble, gap */
 
 /* bit/s of this node's link, from the topology or else from the interface; 0: unknown. */
 static uint64_t link_rate(const struct cn_engine_config *c)
@@ -48,7 +48,7 @@ static uint64_t link_rate(const struct cn_engine_config *c)
 	return rate != 0 ? rate : c->rate;
 }
 
-/* Frames that the link carries in this time: 1 to CN_SUPER_FRAME_MAX. */
+/* Frames that the link carries in `time`: 1 to CN_SUPER_FRAME_MAX. */
 static uint32_t frames_in(const struct cn_engine_config *c, cn_time time)
 {
 	const uint64_t rate = link_rate(c);
@@ -71,7 +71,7 @@ struct cn_engine_peer *cn_engine_peer_of(const struct cn_peer *p)
 	return cn_peer_user(p);
 }
 
-/* The record of the node behind the peer; NULL: no memory. */
+/* The record of the peer's node; NULL: no memory. */
 static struct cn_engine_peer *remember(struct cn_peer *p)
 {
 	struct cn_engine_peer *m = cn_engine_peer_of(p);
@@ -94,7 +94,7 @@ static bool on_control(struct cn_engine *e, cn_time now, struct cn_peer *p, cons
 		return true; /* a tombstone */
 	}
 	if (remember(p) == NULL) {
-		return false; /* the node sends it again */
+		return false; /* the node retransmits it */
 	}
 	if (rx->payload[0] >= CN_CONTROL_ENDPOINT) {
 		return cn_endpoints_control(e, now, p, rx->payload, rx->len);
@@ -130,7 +130,7 @@ static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
 
 	(void)now;
 	cn_peer_log(p, COLLNET_LOG_INFO, "node %s is there", cn_peer_name(p));
-	if (m != NULL) { /* else its first message is refused until there is memory */
+	if (m != NULL) { /* else its messages are refused until there is memory */
 		m->warnings = 0;
 	}
 	for (uint32_t i = 0; i < e->places; i++) {
@@ -156,7 +156,7 @@ static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer
 	struct cn_engine *e = ((struct cn_transport *)ctx)->engine;
 	struct cn_engine_peer *m = cn_engine_peer_of(p);
 
-	/* Without a daemon, nodes end with their processes. Jobs that needed one say so. */
+	/* Without a daemon, nodes end with their processes. Jobs that needed one report it. */
 	cn_peer_log(p, why == CN_PEER_PROCESS ? COLLNET_LOG_INFO : COLLNET_LOG_WARNING,
 		    "node %s %s", cn_peer_name(p), cn_peer_loss_text(why));
 	if (m != NULL) {
@@ -182,7 +182,7 @@ static const struct cn_node_ops node_ops = {
 
 /* ---- life ----------------------------------------------------------------------------- */
 
-/* W_g of the node: what is configured, else Eq. 4 for all hosts of the topology. */
+/* W_g of the node: as configured, else Eq. 4 for all hosts of the topology. */
 static uint32_t node_window(const struct cn_engine_config *c)
 {
 	if (c->window != COLLNET_WINDOW_AUTO) {
@@ -365,7 +365,7 @@ bool cn_engine_place(void *engine, const struct cn_rx_frame *first, struct cn_rx
 	return cn_node_place(x->node, first, out);
 }
 
-/* The transports take turns of as many frames as fit a super-frame. */
+/* Transports are served round robin with a quantum of a super-frame. */
 static bool output_round_robin(struct cn_engine *e, cn_time now, struct cn_frame *out)
 {
 	struct cn_transport *first, *x;
@@ -416,7 +416,7 @@ bool cn_engine_drain(struct cn_engine *e)
 	return drained;
 }
 
-/* Cached, and found anew where it was touched; nothing else changes. */
+/* Cached, and recomputed if touched. */
 static cn_time teams_deadline(const struct cn_engine *of)
 {
 	struct cn_engine *e = (struct cn_engine *)(uintptr_t)of;
@@ -480,7 +480,7 @@ void cn_engine_expire(struct cn_engine *e, cn_time now)
 	}
 }
 
-/* ---- what the node knows -------------------------------------------------------------- */
+/* ---- statistics, nodes and jobs ------------------------------------------------------- */
 
 void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_peak)
 {

@@ -2,15 +2,15 @@
 /*
  * The engine: teams, collective operations and endpoints of one node, run on the transport.
  *
- * Pure as the transport is: no sockets, no clock, no threads. collnetd, the in-process ("direct")
+ * Pure, as the transport is: no sockets, clock or threads. collnetd, the in-process ("direct")
  * driver and the tests are its callers. It owns the node's transport and one per team
- * (transport.h), and passes the four calls through. The caller of an asynchronous function passes
- * a `struct cn_done`, embedded in an object of its own. The done function is called exactly once,
+ * (transport.h), and passes the four calls through. The caller of an asynchronous function passes a
+ * `struct cn_done`, embedded in an object of its own. The done function is called exactly once,
  * unless the asynchronous function itself returned an error. It runs inside an engine call and must
- * not call the engine; it may mark work for later.
+ * not call the engine; it may defer work.
  *
- * Memory handed to an operation stays the caller's to keep, and is not to be changed or unmapped,
- * until its done function was called.
+ * Memory passed to an operation remains the caller's, which must not change or unmap it before the
+ * done function was called.
  */
 #ifndef CN_ENGINE_H
 #define CN_ENGINE_H
@@ -37,9 +37,9 @@ struct cn_engine_config {
 	uint32_t window;	    /* node-wide: COLLNET_WINDOW_AUTO, _OFF, or frames */
 	uint32_t max_teams;	    /* 1 .. CN_TEAMS_MAX */
 	uint32_t max_endpoints;	    /* at least 1 */
-	uint64_t max_schedules;	    /* bytes, of the operations of a payer; 0: not limited */
-	uint64_t task_min;	    /* plans that take longer, in actions, are left to the caller:
-				     * cn_engine_next_task(); 0: none is */
+	uint64_t max_schedules;	    /* bytes, of a payer's operations; 0: unlimited */
+	uint64_t task_min;	    /* longer plans, in actions, become tasks of the caller:
+				     * cn_engine_next_task(); 0: none */
 };
 
 void cn_engine_config_init(struct cn_engine_config *c);
@@ -53,12 +53,13 @@ void cn_engine_input(struct cn_engine *e, cn_time now, const struct cn_rx_frame 
 bool cn_engine_place(void *engine, const struct cn_rx_frame *first, struct cn_rx_place *out);
 bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out);
 cn_time cn_engine_deadline(const struct cn_engine *e);
-/* Whether cn_engine_expire() would make copies within the node: frames that can go go before. */
+/* True if cn_engine_expire() would make copies within the node: frames that can be sent go
+ * first. */
 bool cn_engine_has_copies(const struct cn_engine *e);
 void cn_engine_expire(struct cn_engine *e, cn_time now);
 
-/* Ends everything: outstanding work is done with COLLNET_EDAEMON, the others are notified of the
- * reason (send what output gives afterwards). */
+/* Shuts down: outstanding work is done with COLLNET_EDAEMON, and the other nodes are notified of
+ * the reason (send all output afterwards). */
 void cn_engine_shutdown(struct cn_engine *e, enum cn_bye why);
 
 /*
@@ -67,23 +68,23 @@ void cn_engine_shutdown(struct cn_engine *e, enum cn_bye why);
  * back.
  */
 void cn_engine_fail(struct cn_engine *e, cn_time now, int status, const char *text);
-/* Whether the interface has a carrier: the reason why peers are silent. It has one at first.
+/* Sets whether the interface has a carrier, which explains silent peers. Initially true.
  * (peer_loss.c) */
 void cn_engine_set_carrier(struct cn_engine *e, bool carrier);
-/* The interface has this MTU now, and refuses longer frames: what was copied of operations that are
- * over and does not fit is given up, as the notice of a failure would wait behind it. */
+/* The interface has this MTU now and refuses longer frames: abandons longer copied frames of
+ * operations that are over, because the notice of a failure would wait behind them. */
 void cn_engine_abandon_longer(struct cn_engine *e, uint32_t mtu);
 
 /*
- * Another topology (borrowed; NULL: none), window and max_schedules from now on. Teams that are
- * ready go on with the old topology, which must stay until none of them uses it. Schedules that are
- * there already stay.
+ * Another topology (borrowed; NULL: none), window and max_schedules from now on. Ready teams
+ * continue with the old topology, which must stay until none of them uses it. Existing schedules
+ * stay.
  */
 void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint32_t window,
 			   uint64_t max_schedules);
 bool cn_engine_uses(const struct cn_engine *e, const struct cn_topo *topo);
 
-/* The node's own transport; those of teams are the engine's alone. */
+/* The node's own transport (port 0); those of teams are private to the engine. */
 struct cn_node *cn_engine_node(struct cn_engine *e);
 /* cn_node_drain() for all transports. */
 bool cn_engine_drain(struct cn_engine *e);
@@ -94,25 +95,25 @@ bool cn_engine_drain(struct cn_engine *e);
 #define CN_TASK_MIN 16384u
 
 /*
- * With config.task_min, functions that say so can return COLLNET_INPROGRESS: nothing has happened,
- * and the call is to be made again when another task is done. The memory that it names stays the
- * caller's, and is let go of with cn_engine_discard() if the call is not made again.
+ * With config.task_min, functions documented so can return COLLNET_INPROGRESS: nothing has
+ * happened, and the call must be repeated when another task is done. Its memory remains the
+ * caller's, and is freed by cn_engine_discard() if the call is not repeated.
  */
 struct cn_task;
-/* NULL: there is none, or it is not done with the last one. */
+/* The next task; NULL: none, or the last one is not done. */
 struct cn_task *cn_engine_next_task(struct cn_engine *e);
-/* The one function that another thread may call while this one uses the engine. */
+/* The only function that may run in another thread while this one uses the engine. */
 void cn_task_run(struct cn_task *x);
-/* It was run. Calls that wait for tasks are made again, */
+/* The task was run. Repeat the calls that wait for tasks, */
 void cn_engine_task_done(struct cn_engine *e, struct cn_task *x);
-/* and then this: later calls do not find its error. */
+/* then call this: later calls do not get its error. */
 void cn_engine_task_over(struct cn_engine *e);
-/* The one that is run is not wanted: it ends soon, if it plans a schedule. */
+/* Cancels the running task: it ends soon, if it plans a schedule. */
 void cn_engine_cancel_task(struct cn_engine *e);
-/* True, once: a team or an operation has ended while there was a task of it. Calls that wait for
- * tasks are made again. */
+/* True, once: a team or an operation with a task has ended. Calls that wait for tasks must be
+ * repeated. */
 bool cn_engine_tasks_dropped(struct cn_engine *e);
-/* What that returns next. */
+/* What cn_engine_tasks_dropped() returns next. */
 bool cn_engine_has_dropped(const struct cn_engine *e);
 /* Frees memory that malloc() gave, as soon as no task can read it. NULL is ignored. */
 void cn_engine_discard(struct cn_engine *e, void *memory, size_t bytes);
@@ -120,10 +121,10 @@ void cn_engine_discard(struct cn_engine *e, void *memory, size_t bytes);
 /* ---- teams ---------------------------------------------------------------------------- */
 
 /*
- * Rank `rank` of `ranks` of the owner's job is here. `done` is called when all ranks are there, or
- * with COLLNET_ETIMEOUT and the list of the missing at `deadline` (then, as after any failure, the
- * member is still to be left). A team is identified by its owner and its job name: teams of two
- * owners with the same name have nothing to do with each other.
+ * Rank `rank` of `ranks` of the owner's job is here. `done` is called when all ranks have joined,
+ * or with COLLNET_ETIMEOUT and the list of missing ranks at `deadline` (then, as after any failure,
+ * the member must still leave). A team is identified by its owner and its job name: teams of two
+ * owners with the same name are unrelated.
  */
 int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *job, uint32_t rank,
 		 uint32_t ranks, cn_time deadline, struct cn_done *done, struct cn_member **out,
@@ -131,23 +132,24 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 /*
  * As cn_team_join(), for a team of ranks of the parent's team, which is ready: `members` has the
  * bit r % 64 of word r / 64 for each of its ranks r that takes part. Its owner is the parent's.
- * Only these ranks' nodes are sent messages, one per pair of nodes, so `job` must be a name that
- * they have never used before; one that contains cn_member_run() and a count is.
+ * Messages go only to these ranks' nodes, one per pair of nodes, so `job` must be a name that they
+ * have never used before, such as one with cn_member_run() and a count.
  */
 int cn_team_derive(struct cn_member *parent, cn_time now, const char *job, uint32_t rank,
 		   uint32_t ranks, const uint64_t *members, cn_time deadline, struct cn_done *done,
 		   struct cn_member **out, struct cn_err *err);
-/* How a rank takes part in the division of its team. */
+/* A rank's arguments of a split. */
 struct cn_split_call {
-	const char *job; /* of its new team: as for cn_team_derive(), another one for each color */
+	const char
+		*job; /* name of its new team, as for cn_team_derive(); different for each color */
 	enum cn_making making; /* NONE is not one */
-	int32_t color, key;    /* color < 0: it has no part in a new team */
+	int32_t color, key;    /* color < 0: it joins no new team */
 };
 /*
  * As cn_team_derive(), called by all ranks of the parent: those of one color form a team, ordered
  * by key, then by their ranks in the parent. It is an operation of the parent. *out is NULL where
- * the color is less than 0; the new rank and size are known when it is done. COLLNET_INPROGRESS: a
- * task is to be waited for.
+ * the color is less than 0; the new rank and size are known when it is done. COLLNET_INPROGRESS:
+ * wait for a task.
  */
 int cn_team_split(struct cn_member *parent, cn_time now, const struct cn_split_call *call,
 		  cn_time deadline, struct cn_done *done, struct cn_member **out,
@@ -156,8 +158,8 @@ int cn_team_split(struct cn_member *parent, cn_time now, const struct cn_split_c
 uint64_t cn_member_run(const struct cn_member *m);
 /*
  * Leaves: outstanding work of this member is done with COLLNET_ERANK, the other members are
- * notified, and the member is gone. dead: the rank died (its process ended without leaving). What
- * it had completed, others complete, too.
+ * notified, and the member is gone. dead: the rank died (its process ended without leaving).
+ * Operations that it had completed, others complete, too.
  */
 void cn_team_leave(struct cn_member *m, cn_time now, bool dead);
 
@@ -165,15 +167,15 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool dead);
  * the owner may be a secret's. */
 void cn_engine_set_payer(struct cn_engine *e, uint64_t payer);
 uint64_t cn_member_owner(const struct cn_member *m);
-/* Teams with a member that this payer is charged for. *takes_part: the forming one of this owner
- * and name, which another rank can join, is among them. */
+/* The number of teams with a member charged to this payer. *takes_part: the forming team of this
+ * owner and name, which another rank can join, is among them. */
 uint32_t cn_engine_teams_paid(const struct cn_engine *e, uint64_t payer, uint64_t owner,
 			      const char *job, bool *takes_part);
 
-/* No call waits for tasks of its team any more: those that have not begun are not run. The result
- * of one that is run may be of use to the next call. */
+/* No call waits for tasks of its team any more: drops those not started. The result of a running
+ * one may serve the next call. */
 void cn_member_drops_tasks(struct cn_member *m);
-/* Its call that waited for a task is not made again. */
+/* Its call that waited for a task will not be repeated. */
 void cn_member_drops_call(struct cn_member *m);
 /* COLLNET_OK: the team is ready; or why it is not. */
 int cn_member_check(const struct cn_member *m, struct cn_err *err);
@@ -196,24 +198,25 @@ bool cn_member_in_parent(const struct cn_member *m, const struct cn_member *pare
 struct cn_op;
 
 /*
- * A piece of a reduction: out = left op right, of whole elements, all in one rank's buffers. With
- * several operands: out = (left op right) op the `bytes` behind right, and so on.
+ * A fragment of a reduction: out = left op right, of whole elements, all in one rank's buffers.
+ * With several operands: out = (left op right) op the `bytes` after right, and so on.
  */
 struct cn_combine {
 	struct cn_span left, right, out; /* out may be left, and of one operand right */
 	uint64_t bytes;
 	uint32_t operands; /* on the right, at least 1 */
-	bool last; /* the operation is complete on this node but for this piece: who combines it
-		    * before anything else happens to the buffers may return true at once */
+	bool last; /* the operation is complete on this node except for this fragment: a combiner
+		    * that is sure to run before any other use of the buffers may return true at
+		    * once */
 };
 
 /*
- * Combines for a rank. It is embedded in an object of the caller, as struct cn_done is, and is no
- * longer used when the operation's done function is called.
+ * Combines for a rank. Embedded in an object of the caller, as struct cn_done is, and unused once
+ * the operation's done function is called.
  */
 struct cn_reducer {
 	/*
-	 * Combines a piece. True: it did. False: it will, and then calls cn_coll_combined(); until
+	 * Combines a fragment. True: done. False: it will call cn_coll_combined() when done; until
 	 * then this function is not called again. It must not call the engine.
 	 */
 	bool (*combine)(struct cn_reducer *r, const struct cn_combine *c);
@@ -242,8 +245,8 @@ struct cn_coll_args {
 	struct cn_reducer *reducer;
 };
 
-/* COLLNET_INPROGRESS: a task is to be waited for; made again when the deadline has passed, the call
- * fails, and the team. */
+/* COLLNET_INPROGRESS: wait for a task; repeated after the deadline, the call fails, and so does the
+ * team. */
 int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		 struct cn_done *done, struct cn_err *err);
 
@@ -259,19 +262,19 @@ int cn_coll_prepare(struct cn_member *m, const struct cn_coll_args *a, struct cn
 		    struct cn_err *err);
 int cn_prepared_start(struct cn_prepared *p, cn_time now, cn_time deadline, struct cn_done *done,
 		      struct cn_err *err);
-/* A call that came behind others of its process, after its deadline: the team fails. Returns the
- * error. */
+/* A call that was processed only after its deadline, behind others of its process: the team fails.
+ * Returns the error. */
 int cn_coll_late(struct cn_member *m, const struct cn_coll_args *a, struct cn_err *err);
 int cn_prepared_late(struct cn_prepared *p, struct cn_err *err);
-/* What it has started goes on. NULL is ignored. */
+/* Started operations continue. NULL is ignored. */
 void cn_prepared_release(struct cn_prepared *p);
-/* The piece that the reducer took is combined. Without effect where there is none any more. */
+/* The reducer's outstanding fragment is combined. No effect if there is none any more. */
 void cn_coll_combined(struct cn_reducer *r);
 
 /* ---- endpoints ------------------------------------------------------------------------ */
 
-/* Endpoints of one owner reach each other; to others an endpoint is as one that is not open. What a
- * payer's endpoints hold together is bounded. */
+/* Endpoints of one owner reach each other; to others an endpoint appears not open. The resources of
+ * a payer's endpoints are bounded. */
 int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint64_t payer, uint16_t number,
 		     struct cn_endpoint **out, struct cn_err *err);
 /* Outstanding work on it is done with COLLNET_EINVAL ("endpoint closed"). */
@@ -293,13 +296,13 @@ int cn_endpoint_recv(struct cn_endpoint *ep, cn_time now, void *data, uint64_t c
 
 /* ---- what the node knows -------------------------------------------------------------- */
 
-/* Everything but what the caller knows: of the process and of the link. */
+/* All counters except those of the process and the link. */
 void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_peak);
 /* As collnet_get_nodes() and collnet_get_jobs(), for the entries of the table from `first` on:
  * *count is the room in `out`, and then the entries of the whole table. */
 void cn_engine_nodes(struct cn_engine *e, cn_time now, size_t first, struct collnet_node_info *out,
 		     size_t *count);
-/* So many of these take about a millisecond: each is counted together over all jobs. */
+/* The number of nodes that takes about a millisecond: each is summed up over all jobs. */
 uint32_t cn_engine_nodes_at_once(const struct cn_engine *e);
 /* Only jobs of the viewer, or, for CN_OWNER_ROOT, of all owners. */
 void cn_engine_jobs(struct cn_engine *e, uint64_t viewer, size_t first,

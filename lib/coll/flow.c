@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Flows: how they begin and end, and the control messages between their endpoints.
+ * Flows: creation and end, and the control messages between their endpoints.
  *
  * A flow is in the hash table as long as both endpoints are open and its peer is up. After that it
  * lives on only for complete messages that wait (gone), or until its CLOSED could be sent (ep is
@@ -59,7 +59,7 @@ static void unretry(struct cn_endpoints *s, struct cn_flow *f)
 	f->retry = false;
 }
 
-/* Nobody finds it any more. */
+/* Removes it from the hash table and lists. */
 static void detach(struct cn_flow *f)
 {
 	struct cn_endpoint *ep = f->ep;
@@ -108,8 +108,8 @@ void cn_flow_settle_gone(struct cn_flow *f)
 	}
 }
 
-/* It is idle: all it has sent was received, but for what is too little for a grant. That may be
- * sent again, which the receiver's bound allows for. */
+/* Evicts a flow that is idle: all it sent was received, except frames too few for a grant. Those
+ * may be credited twice, which the receiver's bound allows for. */
 static bool forget(struct cn_flow *f)
 {
 	if (f->sends > 0 || f->waiting > 0 || f->coming || f->retry || f->grant_due ||
@@ -125,8 +125,8 @@ static bool forget(struct cn_flow *f)
 	return true;
 }
 
-/* The table, or the owner's share of it, is full: one that is idle makes room, of the owner's where
- * its share is full. */
+/* The table, or the owner's share of it, is full: evicts an idle flow, of the owner's if its share
+ * is full. */
 static bool make_room(struct cn_endpoints *s, const struct cn_ep_account *of)
 {
 	bool any = of->flows < s->max_flows / CN_EP_SHARES;
@@ -314,7 +314,7 @@ void cn_flow_retry_all(struct cn_endpoints *s, cn_time now)
 	}
 }
 
-/* Only the complete messages that wait are left of it. They stay charged. */
+/* Only its complete unexpected messages are left. They stay charged. */
 static void make_gone(struct cn_flow *f)
 {
 	struct cn_endpoints *s = f->ep->all;
@@ -331,13 +331,13 @@ static void make_gone(struct cn_flow *f)
 	cn_flow_settle_gone(f);
 }
 
-/* The endpoint at the other end was closed. What it sent before stays, if it is whole. */
+/* The remote endpoint was closed. Complete messages of it stay. */
 static void on_closed(struct cn_flow *f, cn_time now)
 {
 	struct cn_err err;
 
 	cn_fail(&err, COLLNET_ENOENT, "endpoint %u of node %s was closed", f->remote, f->name);
-	/* It may be open again, and have the beginning of a message. */
+	/* It may have been reopened, and have the beginning of a message. */
 	cn_send_fail_flow(f, now, true, err.code, err.text);
 	cn_flow_discard(f, now);
 	f->confirmed = f->grant_due = false;

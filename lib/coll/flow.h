@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A flow: what two endpoints remember of each other, in both directions. See endpoint.h for the
- * protocol.
- */
+/* A flow: the state between two endpoints, in both directions. See endpoint.h for the protocol. */
 #ifndef CN_FLOW_H
 #define CN_FLOW_H
 
@@ -19,24 +16,24 @@ struct cn_recv;
 struct cn_send;
 
 enum cn_ep_control {
-	CN_EP_GRANT = CN_CONTROL_ENDPOINT, /* value: so many more frames; 0: I am there. After it
-					    * the number of the last message that came */
-	CN_EP_NOENT,			   /* value: number of a message that found no endpoint */
-	CN_EP_FULL,   /* value: number of a message that found no room for its flow */
-	CN_EP_ABORT,  /* value: number of a message whose rest will not come */
-	CN_EP_CLOSED, /* value 0: the endpoint `from` was closed */
+	CN_EP_GRANT = CN_CONTROL_ENDPOINT, /* value: additional frames; 0: the endpoint exists.
+					    * Followed by the number of the last message received */
+	CN_EP_NOENT,			   /* value: number of a message without an endpoint */
+	CN_EP_FULL,			   /* value: number of a message refused for want of room */
+	CN_EP_ABORT,			   /* value: number of an aborted message */
+	CN_EP_CLOSED,			   /* value 0: the endpoint `from` was closed */
 };
 
-/* Messages that wait. */
+/* Unexpected messages. */
 struct cn_ep_queue {
 	struct cn_ep_message *first, *last;
 };
 
 /* Of the messages that were sent. */
 struct cn_ep_numbers {
-	uint32_t first;		      /* of which a refusal would be news */
+	uint32_t first;		      /* first whose refusal has not been reported */
 	uint32_t next;		      /* message to be sent */
-	uint32_t failed_from, failed; /* the last ones in a row that failed here */
+	uint32_t failed_from, failed; /* the last run that failed here */
 };
 
 /*
@@ -77,11 +74,11 @@ struct cn_flow {
 	struct cn_endpoint *ep;	       /* NULL: closed, only its CLOSED is still to be sent */
 	struct cn_peer *peer;	       /* NULL: this node */
 	uint16_t local, remote;	       /* numbers of the endpoints */
-	bool gone;	 /* the peer is down, or the other endpoint closed: only complete
-			  * messages are left of it */
-	bool known;	 /* a first frame went or came: the other end may have it, too */
-	bool closed_due; /* CLOSED of the endpoint that had its number before is to be sent,
-			  * before all that is sent for this one */
+	bool gone;  /* the peer is down, or the other endpoint closed: only complete messages are
+		     * left */
+	bool known; /* a first frame was sent or received: the other end may have the flow, too */
+	bool closed_due; /* CLOSED of the endpoint that had its number before is due, before
+			  * anything of this one */
 	bool retry;	 /* in the list of flows with a control message to send */
 	bool awaiting;	 /* cn_peer_expect() for the message that is being received is in force */
 
@@ -99,18 +96,18 @@ struct cn_flow {
 		sends; /* requests that are not complete: cn_peer_expect() is in force while some */
 
 	/* receiving */
-	uint32_t avail;			 /* frames that the sender may send, as far as we know */
-	uint32_t pooled;		 /* frames that wait in buffers */
-	uint32_t waiting;		 /* messages that wait, those of this node included */
-	uint32_t in_number;		 /* of the message that is coming */
-	uint32_t bytes, left;		 /* of it, all and still to come */
-	bool coming;			 /* a first frame came, the last did not */
-	bool grant_due;			 /* the sender has requested a grant, however small */
-	struct cn_recv *into;		 /* receives it, or */
-	struct cn_ep_buffered *buffered; /* keeps it, or (both NULL) it is discarded */
+	uint32_t avail;	      /* credit that the sender has, as far as we know */
+	uint32_t pooled;      /* frames that wait in buffers */
+	uint32_t waiting;     /* messages that wait, those of this node included */
+	uint32_t in_number;   /* of the message in progress */
+	uint32_t bytes, left; /* of it, total and missing */
+	bool coming;	      /* a message is in progress: first frame received, last one not */
+	bool grant_due;	      /* the sender has requested a grant, however small */
+	struct cn_recv *into; /* its receive, or */
+	struct cn_ep_buffered *buffered; /* its queue entry, or (both NULL) it is discarded */
 	struct cn_ep_fragment **tail;	 /* where the next fragment of `buffered` goes */
-	struct cn_send *from;		 /* of this node: its request is copied; NULL: none */
-	struct cn_ep_queue deferred;	 /* messages that came to a receive meanwhile */
+	struct cn_send *from;		 /* local: the request being copied; NULL: none */
+	struct cn_ep_queue deferred;	 /* local messages deferred behind the one in progress */
 
 	/* of the other node; once that is gone, its peer may have another one */
 	char name[COLLNET_NAME_MAX + 1];
@@ -128,7 +125,7 @@ void cn_flow_ring_leave(struct cn_flow **at, struct cn_flow *f);
 void cn_flow_free(struct cn_flow *f);
 /* The endpoint closes: the other end is notified, now or when there is a buffer. */
 void cn_flow_close(struct cn_flow *f, cn_time now);
-/* Frees it if it is gone and nothing of it waits any more. */
+/* Frees it if it is gone and has no messages left. */
 void cn_flow_settle_gone(struct cn_flow *f);
 
 /* Sends a control message. False: no buffer for it. */
@@ -136,11 +133,12 @@ bool cn_flow_control(const struct cn_flow *f, enum cn_ep_control kind, uint32_t 
 bool cn_flow_control_grant(const struct cn_flow *f, uint32_t frames);
 bool cn_flow_notify(struct cn_endpoints *s, struct cn_peer *p, enum cn_ep_control kind, uint16_t to,
 		    uint16_t from, uint32_t value);
-/* Refuses a message of the peer. False: no buffer, its frame is to come again. Where the peer takes
- * nothing either, each would wait for the other: then the refusal is left out, and true. */
+/* Refuses a message of the peer. False: no buffer, so its frame must be retransmitted. If the
+ * peer accepts nothing either, both would deadlock: then the refusal is dropped, and the result
+ * is true. */
 bool cn_flow_refuse(struct cn_endpoints *s, struct cn_peer *p, enum cn_ep_control kind, uint16_t to,
 		    uint16_t from, uint32_t number);
-/* A control message of it found no buffer: it is retried soon. */
+/* A control message of it found no buffer: schedules a retry. */
 void cn_flow_retry(struct cn_flow *f, cn_time now);
 void cn_flow_retry_all(struct cn_endpoints *s, cn_time now);
 

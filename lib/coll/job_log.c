@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lines of the log about jobs. They are limited per payer, so that a user cannot fill the log of a
- * node by jobs that fail; not per owner, of whom a user may invent many (secrets). */
+/* Log lines about jobs, rate-limited per payer, so that a user cannot fill the log by jobs that
+ * fail; not per owner, of which a user can create many (secrets). */
 #include "coll/engine_state.h"
 #include "coll/team.h"
 

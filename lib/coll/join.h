@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The JOIN records of a peer: what it advertised of its teams, the newest first. There may be a
- * thousand of them, so that hash tables find them by the id of the peer's team and by its job, and
- * those of teams that have committed to each other, most of them, are not looked at one by one.
+ * thousand, so hash tables index them by the id of the peer's team and by its job, and scans skip
+ * those of mutually committed teams, which are most.
  */
 #ifndef CN_JOIN_H
 #define CN_JOIN_H
@@ -32,7 +32,7 @@ struct cn_left {
 
 struct cn_join {
 	struct cn_join *next, *prev;	       /* prev: NULL if it is the first */
-	struct cn_join *in_slot, *in_job_slot; /* the next ones there */
+	struct cn_join *in_slot, *in_job_slot; /* next in the hash chains */
 	uint32_t hash;			       /* of owner and job */
 	uint32_t id, ranks, topology;	       /* of the peer's team */
 	uint64_t owner;
@@ -40,15 +40,15 @@ struct cn_join {
 	uint16_t port;		  /* of its transport */
 	uint32_t commit_received; /* id of the team here to which it has committed; 0: none */
 	uint32_t commit_sent;	  /* id of the team here that has committed to it; 0: none */
-	bool left;		  /* a rank of it is gone, or the peer forms the next team of the
-				   * job: no new team can be made with it */
+	bool left; /* a rank has left, or the peer forms the next team of the job: no new team can
+		    * use it */
 	/* Mutually committed, so that it may have been ready, while the team here still forms: */
 	struct cn_left first_left;
 	uint32_t started; /* operations, by STARTED */
-	bool ended;	  /* END came: the record is kept until the team is ready */
+	bool ended;	  /* END was received: the record stays until the team is ready */
 	uint32_t nranges;
-	struct cn_range *ranges, one; /* one: what a single range is kept in */
-	char job[];		      /* there are as many records as nodes: no longer than it is */
+	struct cn_range *ranges, one; /* one: storage of a single range */
+	char job[];		      /* as long as the name: there are as many records as nodes */
 };
 
 /* A team that failed at the peer before it was known here. */
@@ -58,7 +58,7 @@ struct cn_join_failure {
 	char text[256];
 };
 #define CN_JOIN_FAILURES                                                                           \
-	8u /* kept, the last ones: ranks of a node split in several colors at once */
+	8u /* last failures per peer: ranks of a node split in several colors at once */
 
 struct cn_join_list {
 	struct cn_join *first;
@@ -70,7 +70,7 @@ struct cn_join_list {
 	uint32_t nfailures;		  /* that there were */
 };
 
-/* Whether a rank that left after so many operations is the first: later ones change nothing. */
+/* True if a rank that left after `posted` operations is the first; later ones are ignored. */
 bool cn_left_is_first(const struct cn_left *l, uint32_t posted);
 /* LEAVE of a rank of the node, after `posted` operations. */
 void cn_left_record(struct cn_left *l, uint32_t rank, uint32_t posted, bool dead);
@@ -81,26 +81,26 @@ struct cn_join *cn_join_by_id(const struct cn_join_list *l, uint32_t id);
 
 /* Sets ids of teams here: to which the peer's has committed, and which has committed to it. */
 void cn_join_commit(struct cn_join_list *l, struct cn_join *j, uint32_t received, uint32_t sent);
-/* Whether a team here needs the record. If teams have committed to each other, one does. */
+/* True if a team here needs the record; mutually committed teams do. */
 typedef bool cn_join_in_use(const void *ctx, const struct cn_join *j);
 /*
- * A record as `in`, without its ranges. Where the peer or the owner has too many, it takes the
- * place of the oldest one that is not in use. NULL: no room, or no memory.
+ * A record as `in`, without its ranges. If the peer or the owner has too many, it replaces the
+ * oldest unused one. NULL: no room, or no memory.
  */
 struct cn_join *cn_join_new(struct cn_join_list *l, const struct cn_join *in, const char *job,
 			    cn_join_in_use *in_use, const void *ctx);
 void cn_join_remove(struct cn_join_list *l, struct cn_join *j);
 void cn_join_remove_all(struct cn_join_list *l); /* and the failures */
 
-/* Where the next failure is kept; NULL: no memory. */
+/* An entry for the next failure; NULL: no memory. */
 struct cn_join_failure *cn_join_fail(struct cn_join_list *l);
 /* Of this team; NULL: none is known. */
 const struct cn_join_failure *cn_join_failure(const struct cn_join_list *l, uint32_t id);
 
-/* The ranges of ranks from a message; false: not sound, and none are kept. */
+/* Parses the ranges of ranks of a message; false: malformed, and none are stored. */
 bool cn_join_read(struct cn_cursor *c, struct cn_join *j);
 void cn_join_forget(struct cn_join *j); /* frees its ranges */
-/* `from` gives its ranges to j, which is the same or had others. */
+/* Moves the ranges of `from` to j, which may be the same record. */
 void cn_join_move_ranges(struct cn_join *j, struct cn_join *from);
 uint32_t cn_join_ranks(const struct cn_join *j);
 

@@ -9,7 +9,7 @@
 #include "coll/version_mismatch.h"
 #include "proto/wire.h"
 
-#define AT_ONCE 8192u /* looks at a node in a transport: 64 nodes and 1,000 teams took 14 ms */
+#define AT_ONCE 8192u /* lookups of a node in a transport: 64 nodes and 1,000 teams took 14 ms */
 
 /* A part of the node table. */
 struct part {

@@ -6,7 +6,7 @@
 #include "coll/op.h"
 #include "coll/stream.h"
 
-#define COPY_MIN 64u /* bytes that a copy counts as, however short: it takes time, too */
+#define COPY_MIN 64u /* minimum cost of a copy, in bytes */
 
 bool cn_op_busy(const struct cn_op *op)
 {
@@ -63,7 +63,7 @@ struct cn_post *cn_op_post(const struct cn_op *op, uint32_t rank)
 	const uint32_t *ranks = l->ranks + l->first[op->team->me];
 	uint32_t n = cn_op_locals(op->team), low = 0;
 
-	while (n > 1) { /* the rank's place among this node's, which ascend */
+	while (n > 1) { /* binary search of the rank's index among this node's */
 		uint32_t half = n / 2;
 
 		if (ranks[low + half] <= rank) {
@@ -134,7 +134,7 @@ void cn_op_unexpect(struct cn_op *op, uint32_t k)
 	s->expected = false;
 }
 
-/* Every rank of this node is called back. The operation is free afterwards. */
+/* Calls back every rank of this node. The operation is free afterwards. */
 static void finish(struct cn_op *op, int status, const char *text)
 {
 	struct cn_team *t = op->team;
@@ -206,8 +206,8 @@ void cn_op_try_finish(struct cn_op *op)
 	finish(op, COLLNET_OK, "");
 }
 
-/* Whether polls of the transport have something to do for it: sends and waits, perhaps, or its end.
- * Copies have their turns, and ranks combine, also while the transport rests. */
+/* True if polls of the transport may progress it: sends, waits, or its end. Copies and combinations
+ * progress also while the transport is inactive. */
 static bool progresses_in_polls(const struct cn_op *op)
 {
 	return op->ntargets > 0 || op->synchronised || op->remaining == op->deferred_reduces;
@@ -263,7 +263,7 @@ void cn_op_stream_copies(struct cn_op *op, uint32_t i, const uint8_t *from, uint
 		if (len > cn_node_payload(op->team->transport->node)) {
 			cn_op_queue_copy(op, c);
 		} else {
-			/* A process may give two of its ranks the same memory: memmove(). */
+			/* Two ranks of a process may use the same memory: memmove(). */
 			memmove(cn_op_address(op, &a->dst) + offset, from, len);
 			op->progress[c].done += len;
 			if (op->progress[c].done == a->len) {
@@ -273,7 +273,7 @@ void cn_op_stream_copies(struct cn_op *op, uint32_t i, const uint8_t *from, uint
 	}
 }
 
-/* Bytes that a copy can have by now. */
+/* Bytes that a copy may take now. */
 static uint64_t available(const struct cn_op *op, const struct cn_action *a)
 {
 	const struct cn_progress *d = &op->progress[a->dep_on];
@@ -299,7 +299,7 @@ static void run_copies(struct cn_op *op, uint64_t *most)
 			uint8_t *to = cn_op_address(op, &a->dst) + p->done;
 			const uint8_t *from = cn_op_address(op, &a->src) + p->done;
 
-			if (to != from) { /* in place: the block is where it belongs */
+			if (to != from) { /* in place: the block is already there */
 				memmove(to, from, n);
 			}
 		}
@@ -311,7 +311,7 @@ static void run_copies(struct cn_op *op, uint64_t *most)
 		budget -= n > COPY_MIN ? n : budget < COPY_MIN ? budget : COPY_MIN;
 		op->copy_first = p->next;
 		p->queued = false;
-		if (p->done == a->len) { /* else its source goes on */
+		if (p->done == a->len) { /* else it follows its source */
 			cn_op_complete(op, i);
 		}
 	}

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One collective operation on one node: cursors into its schedule.
+ * One collective operation on one node: its progress through its schedule.
  *
- *   post.c           a rank calls: checked
+ *   post.c           calls: checked, posted
  *   op_plan.c        algorithm and schedule
- *   op_start.c       started: cursors to the beginning
+ *   op_start.c       the start: cursors are rewound
  *   op_deadline.c    the deadline, and the ranks that missed it
- *   op_idle.c        kept with their plans for the next call
+ *   op_idle.c        idle operations, cached with their plans
  *   op.c             progress, copies between local ranks, completion
- *   op_window.c      frames in flight: what ports hold, cables, losses
- *   op_frames.c      streams cut into frames
- *   op_send.c        which frame is next: ordering checks, window, link release
- *   op_reduce.c      what ranks of this node combine
- *   op_recv.c        frames that come in, and those that came before the start
- *   op_unexpected.c  how many frames go to a node that has not started it
+ *   op_window.c      frames in flight: port buffers, cables, losses
+ *   op_frames.c      fragmentation of streams into frames
+ *   op_send.c        the next frame: ordering checks, window, link release
+ *   op_reduce.c      combinations by ranks of this node
+ *   op_recv.c        received frames, and unexpected ones
+ *   op_unexpected.c  limit of frames to a node that has not started it
  *
- * It starts when every rank of this node has called it. From node a to node b runs one stream: the
- * messages of the schedule from a to b, in list order, cut into frames (op_frames.c). So the order
- * of the frames gives their position, and the wire carries no offsets. Frames that come before the
- * start wait in the node's pool (unexpected_queue.h).
+ * It starts when every rank of this node has called it. One stream runs from node a to node b: the
+ * messages of the schedule from a to b, in list order, fragmented into frames (op_frames.c). So the
+ * order of the frames determines their position, and the wire carries no offsets. Frames received
+ * before the start are queued in the node's pool (unexpected_queue.h).
  *
  * It is complete when every action is, and its frames are acknowledged, or the last few of them
  * copied (cn_node_detach()), so that the user's buffers are free.
@@ -32,7 +32,7 @@
 
 #define CN_NONE UINT32_MAX
 
-/* How far an action has come, and the next one of its list. */
+/* Progress of an action, and the next one of its list. */
 struct cn_progress {
 	uint64_t done;
 	uint32_t next;	  /* SEND: to the same node; RECV: from the same node; COPY: in the queue;
@@ -46,7 +46,7 @@ struct cn_progress {
 	bool queued; /* COPY */
 };
 
-/* How far a stream has come in its current run. */
+/* Progress of a stream's fragmentation in its current run. */
 struct cn_fragmenter {
 	uint64_t run,
 		left;	/* bytes: all, and those of the frames to come; 0: another run is next */
@@ -77,15 +77,15 @@ struct cn_post {
 
 enum op_state {
 	OP_FREE,
-	OP_POSTED,   /* some ranks of this node have called */
-	OP_STARTING, /* all of them have */
+	OP_POSTED,   /* called by some ranks of this node */
+	OP_STARTING, /* called by all of them */
 	OP_RUNNING,
 };
 
-/* How far an operation's start has come. */
+/* Progress of an operation's start. */
 struct cn_starting {
-	uint32_t streamed; /* actions that are in no stream yet */
-	uint32_t listed;   /* those that are in the lists */
+	uint32_t streamed; /* actions not yet in a stream */
+	uint32_t listed;   /* actions already in the lists */
 	/* Frames that are counted: of nodes before this one, and of the stream to it, or, the next,
 	 * from it, up to a message */
 	uint32_t node;
@@ -104,43 +104,44 @@ struct cn_op {
 	const struct cn_algorithm *algorithm;
 	uint32_t window;
 	bool automatic;	      /* the window changes as it runs */
-	cn_time begun;	      /* when it asked for its first frame; 0: not yet */
-	cn_time pulled;	      /* when it was asked for a frame last */
-	cn_time opens_at;     /* when the window is larger without a frame that comes */
+	cn_time begun;	      /* when its first frame was requested; 0: not yet */
+	cn_time pulled;	      /* when a frame was last requested */
+	cn_time opens_at;     /* when the window grows without a received frame */
 	uint32_t pair_window; /* frames in flight to one node */
 	uint32_t before; /* the exchange of blocks of any size before this one, from 1; 0: none */
 	bool own_port_has_room; /* CN_FLAG_ROOM, while no other operation is running */
 	cn_time deadline;
-	cn_time ask_at;	       /* when others are asked what they have called */
-	uint32_t asks;	       /* of the team, with that one */
+	cn_time ask_at;	       /* when to request CALLED from the other nodes */
+	uint32_t asks;	       /* the team's number of that request */
 	struct cn_post *posts; /* [local ranks] */
 	uint32_t nposts;
 
 	struct cn_op *next_idle; /* OP_FREE: in the team's list */
-	bool persistent;	 /* of a persistent operation, which releases it */
+	bool persistent;	 /* owned by a persistent operation, which releases it */
 	uint64_t id;		 /* likewise; 0: of none */
 	/* [local ranks] whose blocks the schedule of a vector operation was planned for: ids of
 	 * persistent operations; 0: of another call */
 	uint64_t *planned_for;
 
-	/* the plan, kept for the next operation that is alike */
+	/* the plan, cached for the next similar operation */
 	struct cn_plan plan;
 	struct cn_sched sched;
 	bool planning;		      /* a vector operation: a task plans it (task.h), */
-	bool planned;		      /* and did, for the call that is made again */
+	bool planned;		      /* it has planned, for the repeated call */
 	struct cn_progress *progress; /* [sched.n] */
 	uint32_t progress_cap;
 	struct cn_streams *streams; /* [nodes] */
 	uint32_t *targets;	    /* nodes with something left to send, in order of appearance */
 	uint32_t ntargets;
 	uint32_t next;			/* the next target, or (IN_TURN) the next action */
-	uint32_t quantum_used;		/* frames that the next target was sent in a row */
-	uint32_t copy_first, copy_last; /* copies that can run */
-	struct cn_copies_place copies;	/* while there are any, and in OP_STARTING */
+	uint32_t quantum_used;		/* frames sent in a row to the next target */
+	uint32_t copy_first, copy_last; /* runnable copies */
+	struct cn_copies_place
+		copies; /* in a ring while there are runnable copies, and in OP_STARTING */
 	struct cn_starting starting;
 	uint64_t framed, frame_bytes;	/* the last answer of cn_op_frame_bytes() */
 	uint32_t remaining;		/* actions not complete */
-	uint32_t deferred_reduces;	/* REDUCE actions that the last sends precede */
+	uint32_t deferred_reduces;	/* REDUCE actions deferred until after the last sends */
 	uint64_t frames_out, frames_in; /* to and from other nodes */
 	uint64_t bytes_in;
 	uint8_t *mixed; /* frames of several messages */
@@ -148,49 +149,51 @@ struct cn_op {
 	bool reduces;	      /* it has REDUCE actions */
 	uint64_t combine_max; /* bytes of a piece; whole elements */
 	bool synchronised;    /* its sends wait for synchronisations of others */
-	bool ending;	      /* all is sent; to be finished at the next expiry */
-	bool ending_tried;    /* that was tried: acknowledgements finish it now */
+	bool ending;	      /* all is sent; finishes at the next expiry */
+	bool ending_tried;    /* that failed: acknowledgements finish it */
 };
 
 /* ---- op_idle.c -------------------------------------------------------------------------- */
 
-#define CN_OPS_IDLE 8u /* of a team, that are kept */
+#define CN_OPS_IDLE 8u /* idle operations cached per team */
 
 struct cn_op *cn_op_new(struct cn_team *t); /* NULL: no memory */
 void cn_op_free_storage(struct cn_op *op);  /* NULL is ignored */
 /*
- * An operation for this plan: one that has it already, else a new one, or, where there are enough
- * idle ones, the one that was used longest ago. NULL: no memory.
+ * An operation for this plan: an idle one with the plan, else a new one, or the least recently used
+ * (LRU) idle one if there are enough. NULL: no memory.
  */
 struct cn_op *cn_op_get_idle(struct cn_team *t, const struct cn_plan *p);
-/* It is over, and kept with its plan. */
+/* Caches a finished operation with its plan. */
 void cn_op_put_idle(struct cn_op *op);
-/* Frees the idle operations of a team but `keep`, those that were used last. */
+/* Frees the idle operations of a team except the `keep` most recently used. */
 void cn_op_free_idle(struct cn_team *t, uint32_t keep);
-/* What it takes with its schedule, which the team counts: after a change, with the bytes before. */
+/* Bytes of an operation with its schedule, which the team sums up: after a change, less the bytes
+ * before. */
 uint64_t cn_op_bytes(const struct cn_op *op);
 void cn_op_count(struct cn_op *op, uint64_t before);
-/* COLLNET_ELIMIT: the schedules of the payer's operations are too much. */
+/* COLLNET_ELIMIT: the payer's schedules exceed the limit. */
 int cn_op_check_schedules(struct cn_team *t, struct cn_err *err);
 void cn_op_drop_schedule(struct cn_op *op);
 
 /* ---- op_deadline.c ---------------------------------------------------------------------- */
 
-/* A rank called with this deadline; the first one of all ranks counts. */
+/* A rank called with this deadline; the earliest one counts. */
 void cn_op_set_deadline(struct cn_op *op, cn_time now, cn_time deadline);
-/* When cn_op_expire() is to be called. */
+/* When cn_op_expire() is due. */
 cn_time cn_op_deadline(const struct cn_op *op);
 void cn_op_expire(struct cn_op *op, cn_time now);
-/* All ranks of this node have called an operation: those that asked before are told. */
+/* All ranks of this node have called an operation: notifies the nodes that requested CALLED
+ * before. */
 void cn_op_called_late(struct cn_team *t);
 
 /* ---- post.c ----------------------------------------------------------------------------- */
 
-/* As cn_coll_post() of a call that is not a vector operation's, without making it.
- * COLLNET_INPROGRESS: it would say so. */
+/* Dry run of cn_coll_post(), except of vector operations. COLLNET_INPROGRESS: the call would return
+ * it. */
 int cn_coll_check(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		  struct cn_err *err);
-/* A rank of node k left after `posted` operations: those it will never take part in fail. */
+/* A rank of node k left after `posted` operations: fails the operations that it will never join. */
 void cn_op_check_left(struct cn_team *t, uint32_t k);
 
 /* ---- op_plan.c -------------------------------------------------------------------------- */
@@ -198,11 +201,11 @@ void cn_op_check_left(struct cn_team *t, uint32_t k);
 /* The algorithm of a call, and its plan. COLLNET_INPROGRESS, here and below: by a task (task.h). */
 int cn_op_make_plan(struct cn_member *m, const struct cn_coll_args *a,
 		    const struct cn_algorithm **g, struct cn_plan *p, struct cn_err *err);
-/* Plans it, unless it has the plan. */
+/* Plans it, unless it has this plan. */
 int cn_op_plan(struct cn_op *op, const struct cn_plan *p, struct cn_err *err);
-/* Plans a vector operation, of which all ranks of this node have said what they know. */
+/* Plans a vector operation that all ranks of this node have called. */
 int cn_op_plan_vector(struct cn_op *op, struct cn_err *err);
-/* Asks for a task where cn_op_plan() would take long. COLLNET_OK: it does not, or an idle operation
+/* Requests a task if cn_op_plan() would take long. COLLNET_OK: not necessary, or an idle operation
  * has the plan. */
 int cn_op_request_plan(struct cn_team *t, const struct cn_plan *p, struct cn_err *err);
 /* An operation for a persistent one; of a task that has planned it for that. NULL: no memory. */
@@ -216,55 +219,58 @@ int cn_op_planned(struct cn_team *t, struct cn_op *vector, const struct cn_plan 
 
 /* ---- op_start.c ------------------------------------------------------------------------- */
 
-/* All ranks of this node have called, and it is planned: it runs, at once or after a while, or the
- * team has failed. */
+/* Starts an operation that is planned and called by all ranks of this node: it runs, at once or
+ * later, or the team has failed. */
 void cn_op_start(struct cn_op *op, cn_time now);
-/* A part of that, as large as the budget of bytes, which are subtracted. */
+/* Continues the start within a budget of bytes, from which it subtracts. */
 void cn_op_start_more(struct cn_op *op, cn_time now, uint64_t *budget);
 
 /* ---- op.c ------------------------------------------------------------------------------- */
 
 uint32_t cn_op_locals(const struct cn_team *t); /* ranks of this node */
 bool cn_op_busy(const struct cn_op *op);	/* not free */
-/* What was called, for messages: "allgather", "split", ... */
+/* Name of the call for messages: "allgather", "split", ... */
 const char *cn_op_called(const struct cn_coll_args *a);
-/* What the two ends must agree on beyond sizes, which the frames themselves show. */
+/* What both ends must agree on besides sizes, which the frames show. */
 uint32_t cn_op_signature(const struct cn_op *op);
 /* The buffers of a rank of this node. */
 struct cn_post *cn_op_post(const struct cn_op *op, uint32_t rank);
 /* The address of a buffer reference of the schedule in its rank's buffers; NULL: no buffer. */
 uint8_t *cn_op_address(const struct cn_op *op, const struct cn_span *s);
 /*
- * Bytes per frame of a message of `len` bytes. It is cut into as few frames as possible, all alike.
- * Were the last one short, then in the last round of an exchange all nodes' frames would be,
- * overtake those before them, and meet at ports where these still stand.
+ * Bytes per frame of a message of `len` bytes, which is divided into as few frames as possible, of
+ * equal size. With a short last frame, all frames of an exchange's last round would be short,
+ * overtake those before them, and meet at ports where these are still queued.
  */
 uint64_t cn_op_frame_bytes(struct cn_op *op, uint64_t len);
 void cn_op_abort(struct cn_op *op, int status, const char *text);
-/* Frames that are copied at the end, so that it need not wait for their acknowledgements: more than
- * a super-frame, which takes less time to copy than to be acknowledged. */
+/* Frames that are copied at the end instead of waiting for their acknowledgements: more than a
+ * super-frame, which takes less time to copy than to be acknowledged. */
 uint32_t cn_op_copied_max(const struct cn_op *op);
-/* Finishes if nothing is left to do and the buffers are free. */
+/* Finishes it if all actions are complete and the buffers are free. */
 void cn_op_try_finish(struct cn_op *op);
-/* What waited for local data goes on, and the operation may be done. */
+/* Progresses actions that waited for local data; the operation may finish. */
 void cn_op_progress(struct cn_op *op);
-/* The operation waits for node k, which is probed when it is silent. */
+/* The operation waits for node k, which is probed when silent. */
 void cn_op_expect(struct cn_op *op, cn_time now, uint32_t k);
 /* It does not any more. */
 void cn_op_unexpect(struct cn_op *op, uint32_t k);
 void cn_op_queue_copy(struct cn_op *op, uint32_t action);
-/* Copies of the operation, up to so many bytes, which are subtracted; one of any length counts as
- * some. Then it goes on, and may be done. Of an operation that is starting: that goes on. */
+/*
+ * Runs copies of the operation within a budget of bytes, from which it subtracts, with a minimum
+ * per copy. The operation progresses and may finish. An operation that is starting continues its
+ * start.
+ */
 void cn_op_run_copies(struct cn_op *op, cn_time now, uint64_t *budget);
 void cn_op_complete(struct cn_op *op, uint32_t action);
-/* `len` bytes of action i are there now, at `from`: copies follow that depend on it by byte, at
- * once if that is no more than a frame. */
+/* `len` bytes of action i are available at `from`: runs the copies that depend on it by byte, at
+ * once if no more than a frame. */
 void cn_op_stream_copies(struct cn_op *op, uint32_t i, const uint8_t *from, uint64_t offset,
 			 uint32_t len);
 
 /* ---- op_reduce.c ------------------------------------------------------------------------ */
 
-/* Hands out what can be combined; to be called when an action has got further. */
+/* Starts combinations that are ready; called when an action has progressed. */
 void cn_op_reduce(struct cn_op *op);
 
 /* ---- op_window.c ------------------------------------------------------------------------ */
@@ -273,17 +279,17 @@ void cn_op_reduce(struct cn_op *op);
 void cn_op_window_begin(struct cn_op *op);
 /* It starts. */
 void cn_op_window_start(struct cn_op *op);
-/* Whether the port to node k has room for its next frame, however many are in flight there. */
+/* True if the port to node k has room for its next frame, however many are in flight to it. */
 bool cn_op_peer_port_has_room(const struct cn_op *op, uint32_t k);
-/* They may have changed: to be called before it sends. */
+/* Updates the windows; called before it sends. */
 void cn_op_window_update(struct cn_op *op, cn_time now);
-/* What of its window may be in ports. */
+/* The part of its window that may be in ports. */
 uint32_t cn_op_ports_window(const struct cn_op *op);
 
 /* ---- op_frames.c ------------------------------------------------------------------------ */
 
-/* Finds the runs of rewound streams, and counts their frames: one run at a time, whose messages, or
- * more, are returned; 0: there was none left. */
+/* Finds the runs of rewound streams and counts their frames, one run at a time. Returns at least
+ * its number of messages; 0: none left. */
 void cn_op_fragment_begin(struct cn_op *op);
 uint32_t cn_op_fragment_more(struct cn_op *op);
 /* Room for frames of several messages. False: no memory. */
@@ -296,33 +302,34 @@ const uint8_t *cn_op_frame_data(struct cn_op *op, uint32_t i, uint64_t n);
 /* ---- op_send.c: the source's upcalls ---------------------------------------------------- */
 
 bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out);
-/* Whether an operation that is running still has frames for node k. */
+/* True if a running operation still has frames for node k. */
 bool cn_op_sends_to(const struct cn_team *t, uint32_t k);
 void cn_op_acked(struct cn_source *source);
 
 /* ---- op_recv.c -------------------------------------------------------------------------- */
 
 bool cn_op_deliver(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx);
-/* Where deliver() will write the payload of a frame that is the next one of p, and of those that
- * follow it. False: unknown. */
+/* Direct data placement: where deliver() will write the payload of the next frame of p, and of
+ * those that follow it. False: unknown. */
 bool cn_op_place(struct cn_team *t, const struct cn_peer *p, const struct cn_rx *rx,
 		 struct cn_rx_place *out);
-/* A tombstone came: the operations of the team have ended there before they were complete. */
+/* A tombstone was received: the team's operations there have ended before completion. */
 void cn_op_tombstone(struct cn_team *t, const struct cn_peer *p);
-/* The team is ready. By frames that came before, their nodes have shown what they have started, and
- * will not say it again. */
+/* The team is ready: records what nodes have started, as shown by their earlier frames, because
+ * they will not notify it again. */
 void cn_op_record_started(struct cn_team *t);
-/* Frames that waited for this operation, in the order in which they came. */
+/* Delivers the unexpected frames of this operation, in order of arrival. */
 void cn_op_deliver_unexpected(struct cn_op *op);
 
 /* ---- op_unexpected.c --------------------------------------------------------------------- */
 
-/* Whether the next frame of the operation may go to node k. */
+/* True if the unexpected limit allows the operation's next frame to node k. */
 bool cn_op_unexpected_allows(const struct cn_op *op, uint32_t k);
 void cn_op_unexpected_received(struct cn_op *op, uint32_t k); /* a frame from node k */
-/* STARTED came of p. It is said once: a team that forms keeps it with the peer's record. */
+/* STARTED of p was received. It is sent once, so a forming team stores it with the peer's
+ * record. */
 void cn_op_unexpected_started(struct cn_team *t, struct cn_peer *p, struct cn_join *j, uint32_t n);
-/* The operation has started; frames that came before are taken afterwards. */
+/* The operation has started; its unexpected frames are delivered afterwards. */
 void cn_op_unexpected_start(struct cn_op *op);
 /* "; node h2 has not started ...": what the operation waits for at other nodes' buffers, or "". */
 void cn_op_unexpected_explain(const struct cn_op *op, char *text, size_t cap);

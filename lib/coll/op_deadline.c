@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The deadline of an operation, and who missed it. Most nodes wait for data of a node that waits
- * itself. So shortly before the deadline a node asks all others of the team how many operations
- * their ranks have called (CALLED), and names the ranks that have not called this one.
+ * The deadline of an operation, and the ranks that missed it. Most nodes wait for data of a node
+ * that waits itself. So shortly before the deadline a node requests from all others of the team how
+ * many operations their ranks have called (CALLED), and the error names the ranks that have not
+ * called this one.
  */
 #include <stdio.h>
 
@@ -11,7 +12,8 @@
 #include "coll/op.h"
 #include "coll/ranges.h"
 
-/* Before the deadline: long enough for an answer of a busy node, and a quarter of the time. */
+/* Lead time before the deadline: enough for a busy node to answer, at most a quarter of the
+ * timeout. */
 static const cn_time ask_before = 50 * CN_MS;
 
 void cn_op_set_deadline(struct cn_op *op, cn_time now, cn_time deadline)
@@ -30,12 +32,13 @@ cn_time cn_op_deadline(const struct cn_op *op)
 		return CN_NEVER;
 	}
 	if (op->ending && op->state == OP_RUNNING) {
-		return 1; /* at once, but after input: frames acknowledged by now need no copies */
+		return 1; /* at once, but after input: frames acknowledged meanwhile need no copies
+			   */
 	}
 	return cn_min_time(cn_min_time(op->deadline, op->ask_at), op->opens_at);
 }
 
-/* The place of rank r among the ranks of its node. */
+/* The index of rank r among the ranks of its node. */
 static uint32_t place_of(const struct cn_team *t, uint32_t r)
 {
 	const uint32_t *ranks = t->layout.ranks + t->layout.first[t->layout.node_of[r]];
@@ -47,7 +50,7 @@ static uint32_t place_of(const struct cn_team *t, uint32_t r)
 	return i;
 }
 
-/* Whether rank r is known not to have called the operation in time. */
+/* True if rank r is known not to have called the operation in time. */
 static bool has_not_called(const struct cn_op *op, uint32_t r)
 {
 	const struct cn_team *t = op->team;
@@ -90,7 +93,7 @@ static bool list_ranks(const struct cn_op *op, bool (*of)(const struct cn_op *, 
 	return n > 0;
 }
 
-/* What others say answers all operations of the team for a while. */
+/* The answers serve all operations of the team for a while. */
 static void ask(struct cn_op *op, cn_time now)
 {
 	struct cn_team *t = op->team;
@@ -124,7 +127,7 @@ void cn_op_expire(struct cn_op *op, cn_time now)
 		cn_op_progress(op);
 	}
 	if (op->opens_at <= now) {
-		op->opens_at = CN_NEVER; /* its next frame is asked for now */
+		op->opens_at = CN_NEVER; /* request its next frame now */
 	}
 	if (op->state != OP_FREE && op->ask_at <= now) {
 		ask(op, now);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Frames of a stream. Messages that follow one another in it, in one phase, are a run, which is cut
- * into frames as if it were one message: blocks of several ranks, or of unequal sizes, would else
- * have frames of their own. Both ends derive the runs from the schedule. The sender copies a frame
- * that more than one message is part of, to where it stays until the operation's frames are
- * acknowledged. In a long stream (CN_STREAM_SHORT), where frames that are not full matter less,
- * every message is a run of its own, so that this memory has a bound.
+ * Fragmentation of a stream into frames. Consecutive messages of one phase are a run, which is
+ * fragmented as if it were one message (coalescing): otherwise blocks of several ranks, or of
+ * unequal sizes, would have frames of their own. Both ends derive the runs from the schedule. The
+ * sender copies a frame that contains more than one message, until the operation's frames are
+ * acknowledged. In a long stream (CN_STREAM_SHORT), where partial frames matter less, every message
+ * is a run of its own, which bounds this memory.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "coll/op.h"
 
-/* An empty message is one frame, whose coming is all that it says. */
+/* An empty message is one frame. */
 static uint64_t frames_of(uint64_t len, uint64_t payload)
 {
 	return len > 0 ? (len + payload - 1) / payload : 1;
@@ -28,8 +28,8 @@ static bool is_short(const struct cn_op *op, uint32_t i)
 	return bytes <= CN_STREAM_SHORT;
 }
 
-/* The run that message i begins, in a short stream or another: its bytes. Returns the message after
- * it. */
+/* Finds the run that message i starts, in a short or long stream, and its bytes. Returns the
+ * message after it. */
 static uint32_t find_run(struct cn_op *op, uint32_t i, bool in_short)
 {
 	const struct cn_action *actions = op->sched.actions;
@@ -46,7 +46,7 @@ static uint32_t find_run(struct cn_op *op, uint32_t i, bool in_short)
 	return next;
 }
 
-/* Bytes of the frames of a run that more than one of its messages is part of. */
+/* Bytes of the frames of a run that contain more than one message. */
 static uint64_t mixed_bytes(struct cn_op *op, uint32_t i)
 {
 	const uint64_t frame = cn_op_frame_bytes(op, op->progress[i].run);

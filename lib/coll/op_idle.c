@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Operations that are not outstanding. A team keeps a few with their plans, the one that was used
- * last first, for calls that are alike. And what all operations take, with their schedules.
+ * Idle operations. A team caches a few with their plans, most recently used first, for similar
+ * calls. Also accounts the memory of all operations and their schedules.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +107,7 @@ void cn_op_count(struct cn_op *op, uint64_t before)
 	op->team->engine->scheduled += more;
 }
 
-/* Whether all teams of this one's payer have too much. */
+/* True if all teams of this one's payer together exceed the limit. */
 static bool is_beyond(const struct cn_team *t, uint64_t most)
 {
 	const struct cn_engine *e = t->engine;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The plans of operations: the algorithm is selected, the schedule planned, and both are kept.
- * Where that takes long, and the engine's caller runs tasks (task.h), it is left to one.
+ * The plans of operations: selects the algorithm, plans the schedule, and caches both. Long
+ * selections and plans become tasks, if the engine's caller runs tasks (task.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "sched/select.h"
 
 /*
- * Whether selection or plan may take more than a fraction of a millisecond. Reductions and trees
- * take what is quadratic in the nodes; exchanges have an action, at least, for each block that the
- * node has or gets.
+ * True if selection or plan may take more than a fraction of a millisecond. Reductions and trees
+ * are quadratic in the nodes; exchanges have at least one action for each block that the node sends
+ * or receives.
  */
 static bool takes_long(const struct cn_team *t, enum cn_op_kind op)
 {
@@ -28,7 +28,7 @@ static bool takes_long(const struct cn_team *t, enum cn_op_kind op)
 
 /* ---- selection -------------------------------------------------------------------------- */
 
-/* Where what was selected is kept, for calls alike. */
+/* The cache entry of a selection, for similar calls. */
 static struct cn_selected *place_of(struct cn_team *t, const struct cn_plan *p)
 {
 	return &t->selected[cn_mix64(p->bytes ^ (uint64_t)p->root << 32 ^ (uint64_t)p->op << 56) %
@@ -54,9 +54,9 @@ static bool is_for(const struct cn_selected *c, const struct cn_plan *p)
 }
 
 /*
- * The algorithm with the smallest predicted time. It stays with the rank: other ranks' calls may
- * take it out of the team's place while the call waits for its plan, and it would wait for another
- * selection then, and again.
+ * The algorithm with the smallest predicted time. It is also stored with the rank: other ranks'
+ * calls may replace the team's entry while the call waits for its plan, which would then need
+ * another selection, and so on.
  */
 static int selected(struct cn_member *m, const struct cn_coll_args *a,
 		    const struct cn_algorithm **out, struct cn_err *err)
@@ -158,7 +158,7 @@ static int make_room(struct cn_op *op, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-/* Room to run its schedule; `before`: bytes of the operation without that. */
+/* Allocates the state to run its schedule; `before`: bytes of the operation without it. */
 static int accept(struct cn_op *op, int r, uint64_t before, struct cn_err *err)
 {
 	if (r == COLLNET_OK) {
@@ -174,7 +174,7 @@ static int accept(struct cn_op *op, int r, uint64_t before, struct cn_err *err)
 	return r;
 }
 
-/* With the room to run it, a longer one is beyond the limit in any case. */
+/* With its state, a longer schedule exceeds the limit in any case. */
 uint32_t cn_op_actions_max(const struct cn_team *t)
 {
 	const uint64_t most = t->engine->config.max_schedules /
@@ -183,7 +183,7 @@ uint32_t cn_op_actions_max(const struct cn_team *t)
 	return most < UINT32_MAX ? (uint32_t)most : 0;
 }
 
-/* The schedule of this node, and room to run it. */
+/* Makes the schedule of this node, and the state to run it. */
 static int make_schedule(struct cn_op *op, const struct cn_plan *p, struct cn_err *err)
 {
 	struct cn_team *t = op->team;
@@ -228,7 +228,7 @@ static bool is_planned(const struct cn_op *op, const struct cn_op *from)
 	return true;
 }
 
-/* Another rank may have called first the last time, and its operation has the schedule. */
+/* Another rank may have called first last time; then its operation has the schedule. */
 static bool find_planned(struct cn_op *op)
 {
 	const struct cn_sched sched = op->sched;
@@ -257,7 +257,7 @@ static bool find_planned(struct cn_op *op)
 	return false;
 }
 
-/* What all ranks of this node know. NULL: no memory. */
+/* The blocks known to all ranks of this node. NULL: no memory. */
 static struct cn_blocks *all_blocks(const struct cn_op *op)
 {
 	const uint32_t n = cn_op_locals(op->team);
@@ -292,7 +292,7 @@ int cn_op_plan_vector(struct cn_op *op, struct cn_err *err)
 	}
 	if (takes_long(op->team, p.op)) {
 		r = cn_tasks_add(op->team, CN_TASK_PLAN, &p, op, blocks, err);
-		op->planning = r != COLLNET_OK; /* also if it failed */
+		op->planning = r != COLLNET_OK; /* even if it failed */
 		return r;
 	}
 	p.blocks = blocks;

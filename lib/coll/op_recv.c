@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The receiving half of an operation: frames go to the position in the receive buffer that their
- * order gives; those of an operation that has not started yet are unexpected messages and wait in
- * the team's queue. Calls that do not match show at the first frame with another length or last
- * flag.
+ * The receiving half of an operation: the order of frames determines their position in the receive
+ * buffer; frames of an operation that has not started are unexpected and go to the team's queue.
+ * Mismatched calls are detected at the first frame with another length or last flag.
  */
 #include <stdio.h>
 #include <string.h>
@@ -36,15 +35,14 @@ static void mismatch(struct cn_team *t, const struct cn_op *op, uint32_t k, cons
 			      "types and options");
 }
 
-/* Whether `len` bytes, the last ones of the stream or not, are the next frame of it by this
- * schedule. */
+/* True if `len` bytes, the last ones of the stream or not, are its next frame by this schedule. */
 static bool is_next_frame(struct cn_op *op, struct cn_streams *s, uint32_t len, bool last)
 {
 	return len == cn_op_next_frame(op, &s->in, s->recv) &&
 	       last == (len == s->in.left && s->in.after == CN_NONE);
 }
 
-/* Bytes of the current message from node k. False: it is a digest, of other sizes. */
+/* Receives bytes of the current message from node k. False: a digest that differs. */
 static bool receive_part(struct cn_op *op, uint32_t k, const uint8_t *data, uint32_t len)
 {
 	struct cn_streams *s = &op->streams[k];
@@ -59,7 +57,7 @@ static bool receive_part(struct cn_op *op, uint32_t k, const uint8_t *data, uint
 	} else if (len > 0) {
 		uint8_t *to = cn_op_address(op, &a->dst) + p->done;
 
-		if (data != to) { /* a frame that was placed wrongly lies behind it */
+		if (data != to) { /* a wrongly placed frame may overlap */
 			memmove(to, data, len);
 		}
 	}
@@ -100,9 +98,9 @@ static void receive(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags
 	if ((flags & CN_FLAG_ROOM) != 0) {
 		t->nodes[k].room_for = op->seq + 1;
 	}
-	/* Data may go back; and while there is any to send to anyone, acknowledgements would only
-	 * be in its way: those of the last round all come at once. A node whose data waited here
-	 * may have ended meanwhile. */
+	/* Data may go back, and while there is any to send, acknowledgements would compete with it:
+	 * those of the last round coincide. A node whose frame was unexpected may have gone
+	 * meanwhile. */
 	if (op->ntargets > 0 && t->nodes[k].peer != NULL) {
 		cn_peer_reply_soon(t->nodes[k].peer);
 	}
@@ -132,7 +130,7 @@ static struct cn_op *running(struct cn_team *t, uint32_t stream)
 											     : NULL;
 }
 
-/* The node that sent it; UINT16_MAX: none of the team's. */
+/* The node that sent it; UINT16_MAX: not in the team. */
 static uint32_t sender_of(const struct cn_team *t, const struct cn_unexpected *f)
 {
 	return f->peer < t->npeers ? t->node_by_peer[f->peer] : UINT16_MAX;
@@ -174,9 +172,9 @@ static uint32_t finished(const struct cn_team *t)
 }
 
 /*
- * How many operations the frame is ahead of those that all ranks here have finished; more than half
- * of the numbers: it is of one that is over. A node that only sends (to the root of a gather) may
- * run ahead of the others by as much as unexpected_limit.h allows.
+ * The distance of the frame's operation from those that all ranks here have finished; more than
+ * half of the number space: it has finished. A node that only sends (to the root of a gather) may
+ * run ahead by as much as unexpected_limit.h allows.
  */
 static uint32_t ahead(const struct cn_team *t, uint32_t stream)
 {
@@ -199,7 +197,7 @@ static bool enqueue_unexpected(struct cn_team *t, struct cn_peer *p, const struc
 	return true;
 }
 
-/* By a frame of this operation, node k has shown that it has started it. */
+/* A frame of this operation shows that node k has started it. */
 static void record_started(struct cn_team *t, uint32_t k, uint32_t stream)
 {
 	cn_unexpected_limit_started(&t->nodes[k].unexpected, finished(t) + ahead(t, stream) + 1);
@@ -229,7 +227,7 @@ bool cn_op_deliver(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
 	}
 	k = cn_team_node_of(t, p);
 	if (k == UINT32_MAX || t->nodes[k].peer != p || t->nodes[k].failed) {
-		return true; /* not one of ours, or the team failed there */
+		return true; /* not in the team, or the team failed there */
 	}
 	op = running(t, rx->stream);
 	if (op == NULL && ahead(t, rx->stream) > CN_NUMBER_MASK / 2) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The REDUCE actions of an operation: handed to the ranks that own the memory, one at a time per
- * rank, for as many whole elements as there are by then. What a rank combines while more data come
- * is one piece, so a slow rank gets fewer and longer pieces. Actions that add one operand after the
- * other to one result, from places behind each other, are one piece, when all operands have come.
+ * The REDUCE actions of an operation: passed to the ranks that own the memory, one fragment at a
+ * time per rank, of all whole elements available. Data that arrive while a rank combines form one
+ * fragment, so a slow rank gets fewer and longer ones (coalescing). Actions that add consecutive
+ * operands to one result are one fragment when all operands have arrived.
  */
 #include <string.h>
 
 #include "coll/engine_state.h"
 #include "coll/op.h"
 
-#define TOGETHER_MAX 65536u /* bytes of a piece of several actions */
+#define TOGETHER_MAX 65536u /* bytes of a fragment of several actions */
 
 /* Bytes that action i can be combined up to. */
 static uint64_t available(const struct cn_op *op, uint32_t i)
@@ -50,9 +50,11 @@ static void advance(struct cn_op *op, struct cn_post *post, uint64_t n)
 	}
 }
 
-/* How many actions from `first` on are one piece: the second adds what is behind the first's right
- * operand to the first's result, and so on. 0: not all that they combine has come. Where that would
- * be much, they are combined as they come. */
+/*
+ * How many actions from `first` on are one fragment: the second adds what follows the first's right
+ * operand to the first's result, and so on. 0: not all operands have arrived. Long operands are
+ * combined as they arrive.
+ */
 static uint32_t operands(const struct cn_op *op, uint32_t first)
 {
 	const struct cn_action *a = &op->sched.actions[first];
@@ -73,7 +75,7 @@ static uint32_t operands(const struct cn_op *op, uint32_t first)
 	return n == 1 || n * a->len > TOGETHER_MAX ? 1 : all ? n : 0;
 }
 
-/* The rank has combined the piece that it had. */
+/* The rank has combined its fragment. */
 static void advance_piece(struct cn_op *op, struct cn_post *post)
 {
 	uint64_t bytes = post->combining;
@@ -88,9 +90,9 @@ static void advance_piece(struct cn_op *op, struct cn_post *post)
 }
 
 /*
- * Whether a short piece, the rank's last `n` actions from `first` on, waits for the other actions
- * that remain, all of which can go: copies and sends. After them it is the operation's end, which
- * needs no answer from who combines it.
+ * True if a short fragment, the rank's last `n` actions from `first` on, should wait for the
+ * remaining actions, copies and sends that can all run. After them it ends the operation, so its
+ * combiner need not report.
  */
 static bool goes_last(const struct cn_op *op, uint32_t first, uint32_t n)
 {
@@ -147,7 +149,7 @@ static bool reduce_rank(struct cn_op *op, uint32_t k)
 			.left = span_at(a->src, done),
 			.right = span_at(a->right, done),
 			.out = span_at(a->dst, done),
-			/* The pieces that copies follow are counted in 32 bits. */
+			/* Fragments that copies follow are counted in 32 bits. */
 			.bytes = up_to - done < op->combine_max ? up_to - done : op->combine_max,
 			.operands = n,
 		};
@@ -163,7 +165,7 @@ static bool reduce_rank(struct cn_op *op, uint32_t k)
 	return combined;
 }
 
-/* What a rank combines may be copied at once, to where another one, before it here, needs it. */
+/* A combined fragment may be copied at once to another rank that comes before it here. */
 void cn_op_reduce(struct cn_op *op)
 {
 	bool again = op->reduces;

@@ -12,7 +12,7 @@
 #include "coll/stream.h"
 #include "proto/wire.h"
 
-/* Frames to a node that may wait for an acknowledgement that nothing asked for. */
+/* Unacknowledged frames to a node without an ACK request. */
 #define COPIES_PER_PEER 8u
 
 static bool dep_allows(const struct cn_op *op, const struct cn_action *a, uint64_t up_to)
@@ -26,7 +26,7 @@ static bool dep_allows(const struct cn_op *op, const struct cn_action *a, uint64
 	return d->complete || (a->dep == CN_DEP_STREAM && up_to > 0 && d->done >= up_to);
 }
 
-/* Of what ports hold, and a little more. */
+/* Half of what ports hold, plus two. */
 static uint64_t half_window(const struct cn_op *op)
 {
 	return op->algorithm->window_rule == CN_WINDOW_FAN_IN ? 0 : cn_op_ports_window(op) / 2 + 2;
@@ -34,13 +34,13 @@ static uint64_t half_window(const struct cn_op *op)
 
 /*
  * Link release. A synchronisation tells another node that a message is over, so that it may use the
- * message's links. If it went with the message's last frame, the queue before a link would grow by
- * whatever the nodes are faster than the link (acknowledgements take some of it), message after
- * message, though never two of them send at a time. So it waits until at most half a window of
- * this node's frames is in flight: some are beyond the link by then, and it does not run dry. Where
- * many send to one, others keep the link busy, and none of this node's frames may be left. Where a
- * link is slower than this node's, half as many may be: most of a message waits before that link
- * when the last frame has gone, and the next node's message comes on top of it.
+ * message's links. If it were sent with the message's last frame, the queue before a link would
+ * grow with every message by the rate by which nodes are faster than the link (acknowledgements
+ * take some of it), although never two nodes send at a time. So it waits until at most half a
+ * window of this node's frames is in flight: some have passed the link by then, and it does not run
+ * dry. Where many send to one, others keep the link busy, so none of this node's frames may be
+ * left. Where a link is slower than this node's, half as many may be left: most of a message is
+ * queued before that link when its last frame is sent, and the next node's message adds to it.
  */
 static uint64_t release_limit(const struct cn_op *op)
 {
@@ -55,15 +55,15 @@ static bool releases_link(const struct cn_op *op, const struct cn_action *a)
 	       a->src.buffer == CN_BUF_NONE;
 }
 
-/* Whether this frame's acknowledgement is to open the window towards its node: twice per window, so
- * that acknowledgements do not fill the ports that they go back through. */
+/* True if this frame's acknowledgement should open the window towards its node: twice per window,
+ * so that acknowledgements do not fill the ports on their way back. */
 static bool clocks_pair(const struct cn_op *op, const struct cn_peer *p)
 {
 	return op->pair_window < 4 ? cn_peer_in_flight(p) + 1 >= op->pair_window
 				   : cn_peer_unrequested(p) + 1 >= op->pair_window / 2;
 }
 
-/* Whether a synchronisation will soon wait for the acknowledgement of this frame of action a. */
+/* True if a synchronisation will soon wait for the acknowledgement of this frame of action a. */
 static bool last_before_release(struct cn_op *op, const struct cn_action *a,
 				const struct cn_fragmenter *c)
 {
@@ -74,7 +74,7 @@ static bool last_before_release(struct cn_op *op, const struct cn_action *a,
 	if (!op->synchronised || op->window == COLLNET_WINDOW_OFF) {
 		return false;
 	}
-	if (releases_link(op, a)) { /* others have as few frames to each node, and none asked */
+	if (releases_link(op, a)) { /* others have as few frames to each node, without requests */
 		return limit > 0 && unacked > limit;
 	}
 	most = cn_op_frame_bytes(op, c->run);
@@ -82,7 +82,7 @@ static bool last_before_release(struct cn_op *op, const struct cn_action *a,
 	return frames == asks || (frames == 0 && unacked >= asks);
 }
 
-/* Whether action i was the last one for its node before sends to others. */
+/* True if action i was the last one for its node before sends to others. */
 static bool leaves_node(const struct cn_op *op, uint32_t i)
 {
 	const struct cn_sched *s = &op->sched;
@@ -104,8 +104,8 @@ static bool runs_alone(const struct cn_op *op)
 	return op->team->transport->sources.n == 1;
 }
 
-/* The smallest window of the operations that are running: a node counts the frames of all of them,
- * so those of one also close the window of another. */
+/* The smallest window of the running operations: a node counts the frames of all of them, so frames
+ * of one also close the window of another. */
 static uint32_t smallest_window(const struct cn_op *op)
 {
 	uint32_t least = op->window;
@@ -124,10 +124,10 @@ static uint32_t smallest_window(const struct cn_op *op)
 }
 
 /*
- * Frames whose acknowledgements need not be requested when their node's turn is over: at most a
- * quarter of the window, where acknowledgements are its clock, and half of what can be copied at
- * the end (cn_node_detach()), for which a small pool has few buffers. More would hold the operation
- * up until their receivers acknowledge them by themselves, which takes many round trips.
+ * Frames that need no ACK request when their node's quantum ends: at most a quarter of the window,
+ * if acknowledgements are its clock, and half of what can be copied at the end (cn_node_detach()),
+ * for which a small pool has few buffers. More would delay the operation until their receivers
+ * acknowledge them unrequested, which takes many round trips.
  */
 static uint64_t unrequested_limit(const struct cn_op *op)
 {
@@ -144,8 +144,8 @@ static uint64_t unrequested_limit(const struct cn_op *op)
 	return limit / 4 < copied ? limit / 4 : copied;
 }
 
-/* Whether an operation that is running still has frames for node k; before: one that was called
- * before this one, or NULL. */
+/* True if a running operation still has frames for node k; before: only operations called before
+ * this one, or NULL. */
 static bool has_frames_for(const struct cn_team *t, uint32_t k, const struct cn_op *before)
 {
 	for (uint64_t left = t->busy; left != 0; left &= left - 1) {
@@ -166,15 +166,15 @@ bool cn_op_sends_to(const struct cn_team *t, uint32_t k)
 
 /*
  * The ordering check: whether an operation that was called before this one still has frames for
- * node k. They go first: a node calls in order, so what it cannot take yet (unexpected messages
- * have filled the pool) must never precede what it needs to call again.
+ * node k. They go first: a node calls in order, so frames that it cannot accept yet (unexpected
+ * messages have filled the pool) must never precede those that it needs for its next call.
  */
 static bool must_wait_for_earlier(const struct cn_op *op, uint32_t k)
 {
 	return !runs_alone(op) && has_frames_for(op->team, k, op);
 }
 
-/* Whether the next n bytes of a stream, whose current message is i, are there. */
+/* True if the next n bytes of a stream, whose current message is i, are available. */
 static bool is_there(const struct cn_op *op, uint32_t i, uint64_t n)
 {
 	uint64_t part;
@@ -193,9 +193,8 @@ static bool is_there(const struct cn_op *op, uint32_t i, uint64_t n)
 	return true;
 }
 
-/* Whether the limit of unexpected messages allows a frame to node k. When it does not, and all
- * frames are acknowledged, only liveness shows that the node will not start the operation any more.
- */
+/* Whether the limit of unexpected messages allows a frame to node k. If it does not, and all frames
+ * are acknowledged, only liveness can detect that the node will never start the operation. */
 static bool is_allowed(struct cn_op *op, uint32_t k)
 {
 	if (cn_op_unexpected_allows(op, k)) {
@@ -225,8 +224,8 @@ static bool may_send(struct cn_op *op, uint32_t k, uint32_t i, uint64_t n)
 }
 
 /*
- * Whether this frame is all that the node sends in the operation, and leaves the windows open: what
- * comes from there in the next one acknowledges it, or what goes there requests that.
+ * True if this frame is all that the node sends in the operation, and leaves the windows open:
+ * frames from there in the next operation acknowledge it, or frames to there request it.
  */
 static bool acked_later(const struct cn_op *op, const struct cn_peer *p)
 {
@@ -235,8 +234,8 @@ static bool acked_later(const struct cn_op *op, const struct cn_peer *p)
 }
 
 /*
- * Whether a frame that ends with action i requests an acknowledgement.
- * `clock`: the window's clock needs it (cn_flight_sent()). `room`: the port had room for it.
+ * Whether a frame that ends with action i requests an acknowledgement. `clock`: the window's clock
+ * needs it (cn_flight_sent()). `room`: the port has room for it.
  */
 static bool requests_ack(struct cn_op *op, uint32_t i, bool clock, bool room)
 {
@@ -248,16 +247,16 @@ static bool requests_ack(struct cn_op *op, uint32_t i, bool clock, bool room)
 	if (acked_later(op, peer)) {
 		return false;
 	}
-	/* What comes in is the clock of an exchange's window, unless more goes out. With a window
-	 * towards each node, one request on its way is enough: where all send to this node, too,
+	/* Received frames clock an exchange's window, unless more are sent. With a window towards
+	 * each node, one outstanding request is enough: where all send to this node, too,
 	 * acknowledgements fill the port to it. */
 	if (clock && (op->frames_out > op->frames_in || f->by_acks) &&
 	    (op->algorithm->window_rule != CN_WINDOW_EXCHANGE ||
 	     op->pair_window == COLLNET_WINDOW_OFF || !cn_peer_ack_requested(peer))) {
 		return true;
 	}
-	/* The last frame to a node, if much is in flight: the rest would take its place in the
-	 * window, or its copies those of the pool, until the receiver acknowledges by itself. */
+	/* The last frame to a node, if much is in flight: otherwise these frames would occupy the
+	 * window, or their copies the pool, until the receiver acknowledges them unrequested. */
 	if (op->frames_out > op->frames_in && f->by_acks && op->streams[a->peer].send == CN_NONE &&
 	    (cn_node_window(op->team->transport->node)->in_flight > unrequested_limit(op) ||
 	     cn_peer_in_flight(peer) >= COPIES_PER_PEER)) {
@@ -266,17 +265,17 @@ static bool requests_ack(struct cn_op *op, uint32_t i, bool clock, bool room)
 	if (c->left == 0 && f->unacked > unrequested_limit(op) && leaves_node(op, i)) {
 		return true;
 	}
-	/* What the port has room for needs no window towards its node. */
+	/* Frames that the port has room for need no window towards its node. */
 	room = room &&
 	       (op->streams[a->peer].send == CN_NONE || cn_op_peer_port_has_room(op, a->peer));
 	return last_before_release(op, a, c) || (!room && clocks_pair(op, peer));
 }
 
 /*
- * Whether a long super-frame ends with this frame, which requests an acknowledgement, where this
- * node only sends and will have to wait for it. If all of the window were one super-frame, the
- * receiver would acknowledge all of it at once, and either node would wait while the other one has
- * work. A node that also receives has work meanwhile, and so has one that many send to.
+ * True if a long super-frame ends with this frame, which requests an acknowledgement, where this
+ * node only sends and will wait for it. If the whole window were one super-frame, the receiver
+ * would acknowledge it at once, and each node would idle while the other works. A node that also
+ * receives has work meanwhile, and so has one that many send to.
  */
 static bool ends_super_frame(struct cn_op *op, const struct cn_fragmenter *c)
 {
@@ -288,7 +287,7 @@ static bool ends_super_frame(struct cn_op *op, const struct cn_fragmenter *c)
 	       f->in_flight + (c->left + most - 1) / most > op->window;
 }
 
-/* So many bytes of a stream are sent. Returns the last message that they are of. */
+/* Advances a stream by `n` sent bytes. Returns the last message that they belong to. */
 static uint32_t advance(struct cn_op *op, struct cn_streams *s, uint64_t n)
 {
 	uint32_t i;
@@ -309,7 +308,7 @@ static uint32_t advance(struct cn_op *op, struct cn_streams *s, uint64_t n)
 	return i;
 }
 
-/* The next frame of the stream to node k, if it can go. */
+/* The next frame of the stream to node k, if it can be sent. */
 static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 {
 	struct cn_node *node = op->team->transport->node;
@@ -365,7 +364,7 @@ static bool pull_interleaved(struct cn_op *op, struct cn_tx *out)
 	}
 	k = op->targets[op->next];
 	if (!send_to(op, k, out)) {
-		return false; /* never past it: the order is what keeps ports free of contention */
+		return false; /* never past it: the order keeps ports free of contention */
 	}
 	if (op->streams[k].send == CN_NONE) {
 		drop_target(op, op->next);
@@ -393,7 +392,7 @@ static bool pull_any(struct cn_op *op, struct cn_tx *out)
 	return false;
 }
 
-/* Whether the cursor can pass over action i: it is no send, or done, or a wait that is over. */
+/* True if the cursor can pass action i: not a send, or complete, or a wait that is over. */
 static bool passable(struct cn_op *op, uint32_t i)
 {
 	const struct cn_action *a = &op->sched.actions[i];
@@ -429,8 +428,11 @@ static bool pull_in_order(struct cn_op *op, struct cn_tx *out)
 	return true;
 }
 
-/* Whether frames of other operations, of any team, close the window of this one, so that none of
- * its own will open it; or its own, sent when the window was larger, of which none asked. */
+/*
+ * True if the operation is starved: frames of other operations, of any team, close its window, so
+ * that none of its own will open it; or its own do, sent without ACK requests when the window was
+ * larger.
+ */
 static bool is_starved(const struct cn_op *op, const struct cn_window *w)
 {
 	const struct cn_flight *f = &op->source.flight;
@@ -473,8 +475,8 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 		cn_team_touch(op->team);
 	}
 	if (!sent && op->remaining == op->deferred_reduces && !op->ending_tried) {
-		/* Not here: frames pulled before this call may still be in the poller, pointing
-		 * into buffers that the caller may change once it is notified. */
+		/* Do not finish here: frames pulled before this call may still be in the poller,
+		 * pointing into buffers that the caller may change once it is notified. */
 		op->ending = op->ending_tried = true;
 		cn_team_touch(op->team);
 	}

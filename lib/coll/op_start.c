@@ -2,17 +2,17 @@
 /*
  * The start of an operation that all ranks of this node have called.
  *
- * Its cursors are set to the beginning, action by action, which takes a third of a second where it
- * has millions of them: copies between the ranks of one node, for the most part. A short schedule
- * is begun at once; of a longer one, a poll takes a part, as it does of copies (copies.h), and the
- * operation is OP_STARTING meanwhile: for other nodes it has not started.
+ * Its cursors are rewound action by action, which takes a third of a second for millions of them,
+ * mostly copies between the ranks of one node. A short schedule is rewound at once; of a longer
+ * one, each poll does a part, as it does of copies (copies.h), and the operation is OP_STARTING
+ * meanwhile: for other nodes it has not started.
  */
 #include <string.h>
 
 #include "coll/engine_state.h"
 #include "coll/op.h"
 
-#define ACTION_BYTES 16u /* that an action counts as, of what a poll copies */
+#define ACTION_BYTES 16u /* cost of an action, within the budget of a poll's copies */
 #define AT_ONCE	     (4u * CN_COPY_CHUNK)
 
 /* ---- cursors ---------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static void add_to_stream(struct cn_op *op, uint32_t i)
 	}
 }
 
-/* Targets in order of appearance, copies that can run, and those that depend on others. */
+/* Lists targets in order of appearance, runnable copies, and those that depend on others. */
 static void add_to_lists(struct cn_op *op, uint32_t i)
 {
 	const struct cn_action *a = &op->sched.actions[i];
@@ -82,7 +82,7 @@ static void spend(uint64_t *budget, uint64_t bytes)
 	*budget -= bytes < *budget ? bytes : *budget;
 }
 
-/* As many actions more as the budget allows. True: all are done. */
+/* Rewinds more actions, as the budget allows. True: all are done. */
 static bool rewind_more(struct cn_op *op, uint64_t *budget)
 {
 	struct cn_starting *s = &op->starting;
@@ -107,9 +107,9 @@ static bool rewind_more(struct cn_op *op, uint64_t *budget)
 }
 
 /*
- * Whether acknowledgements are the clock of the operation's window: only in an exchange of equal
- * blocks, or of so few that ports hold them, as much comes as goes, all the time. Without a window
- * there is nothing to be clocked.
+ * True if acknowledgements clock the operation's window. Only in an exchange of equal blocks, or of
+ * so few frames that ports hold them, are as many frames received as sent at all times. Without a
+ * window, no clock is needed.
  */
 static bool by_acks(const struct cn_op *op)
 {

@@ -15,8 +15,8 @@
 
 _Static_assert(MOST <= UINT8_MAX, "the counts of struct cn_unexpected_limit");
 
-/* Where many nodes may send to one. Greater limits are multiples of a super-frame, which others
- * would divide. */
+/* The limit where many nodes may send to one. Larger limits are multiples of a super-frame, so that
+ * they divide none. */
 static uint32_t fan_in_limit(const struct cn_team *t)
 {
 	const uint32_t peers = t->layout.nnodes - 1, n = POOL_SHARE / (peers > 0 ? peers : 1);
@@ -63,9 +63,9 @@ static void send_started(struct cn_team *t, uint32_t k)
 }
 
 /*
- * The last operation that has started, for whether STARTED is due. That of many nodes to one, the
- * root of broadcasts or scatters, would be due at the same operation and meet in its port: 63
- * frames lost a third of them, and the root waited for their timeouts. So nodes are early by
+ * The last started operation, which decides whether STARTED is due. STARTED of many nodes to one,
+ * the root of broadcasts or scatters, would be due at the same operation and meet in its port: of
+ * 63 frames a third was lost, and the root waited for their timeouts. So nodes send it early by
  * different numbers of operations.
  */
 static uint32_t started_for_notification(const struct cn_team *t)
@@ -97,7 +97,7 @@ void cn_op_unexpected_started(struct cn_team *t, struct cn_peer *p, struct cn_jo
 	}
 }
 
-/* As many nodes in each operation as it takes to come to all of them in CN_UNEXPECTED_RENEW. */
+/* Notifies some nodes in each operation, so that all are covered within CN_UNEXPECTED_RENEW. */
 static void renew_notifications(struct cn_team *t)
 {
 	const uint32_t nodes = t->layout.nnodes,

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The window of an operation: what was asked for, else the team's by the algorithm's rule
- * (team_ready.c). That one is what ports hold. What is in cables comes on top, by the links' rates
- * or as measured, and losses take from it, so it changes as the operation runs. An exchange that is
- * so short that ports hold all of its frames, sent at once, has a window for that.
+ * The window of an operation: as requested, else the team's by the algorithm's rule (team_ready.c).
+ * The latter is what ports hold. Frames in cables (the bandwidth-delay product) are added, by the
+ * links' rates or as measured, and losses reduce it, so it changes as the operation runs. An
+ * exchange whose frames all fit into the ports at once has a window that allows for this.
  */
 #include "coll/engine_state.h"
 #include "coll/op.h"
 #include "sched/cost.h"
 
-/* Frames of the longest exchange that a node may send at once. */
+/* Frames per node of the longest exchange that may be sent at once. */
 static uint32_t at_once_window(const struct cn_team *t)
 {
 	return t->burst * (t->layout.nnodes - 1);
 }
 
-/* Whether this one is sent so, for which its window is too small; not after losses. */
+/* True if the exchange is sent at once, beyond its window; not after losses. */
 static bool goes_at_once(const struct cn_team *t, const struct cn_coll_args *a,
 			 const struct cn_algorithm *g)
 {
@@ -38,7 +38,7 @@ static uint32_t ports_window(const struct cn_team *t, enum cn_op_kind op,
 		       : t->window[g->window_rule];
 }
 
-/* The window of an operation: what was asked for, else the algorithm's own. */
+/* The window of an operation: as requested, else the algorithm's own. */
 static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
 			  const struct cn_algorithm *g)
 {
@@ -48,7 +48,7 @@ static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
 	return ports_window(t, a->op, g);
 }
 
-/* Whether it is an exchange of blocks of any size, with the automatic window. */
+/* True for an exchange of blocks of any size with the automatic window. */
 static bool is_uneven(const struct cn_coll_args *a, const struct cn_algorithm *g)
 {
 	return cn_op_is_vector(a->op) && cn_op_is_exchange(a->op) &&
@@ -57,10 +57,10 @@ static bool is_uneven(const struct cn_coll_args *a, const struct cn_algorithm *g
 
 /*
  * The automatic window of an exchange is right where all hosts have as much for each other. With
- * blocks of any size it does not keep them from filling one port, as does a window towards each.
- * Where many send to one, frames that an operation before left behind when it ended count, too. And
- * where a node has a message to either neighbour, each has half of the window: those of one, which
- * wait in that neighbour's port, would leave none for the other.
+ * blocks of any size it does not keep them from filling one port; a window towards each does. Where
+ * many send to one, frames left in flight by an earlier operation count, too. And where a node has
+ * a message to either neighbour, each has half of the window: frames queued in one neighbour's port
+ * would leave no room for the other.
  */
 static uint32_t pair_window_of(const struct cn_team *t, const struct cn_coll_args *a,
 			       const struct cn_algorithm *g)
@@ -74,7 +74,7 @@ static uint32_t pair_window_of(const struct cn_team *t, const struct cn_coll_arg
 	return is_uneven(a, g) ? t->pair_window : COLLNET_WINDOW_OFF;
 }
 
-/* The nearest of the nodes that this one still has frames for; UINT32_MAX: none. */
+/* The nearest node with frames left to send; UINT32_MAX: none. */
 static uint32_t nearest_target(const struct cn_op *op)
 {
 	cn_time least = CN_NEVER;
@@ -108,9 +108,9 @@ static uint32_t next_node(const struct cn_op *op)
 
 /*
  * Frames in cables on the way to node k (UINT32_MAX: several) where the links' rates are not known:
- * as many as it has acknowledged in this time, once that is a whole window, less one on each link,
- * which is in the port before it. The most that was seen counts: a window that comes and goes by a
- * few frames would be a bad clock.
+ * as many as it has acknowledged in this time, once that is a full window, less one on each link,
+ * which is in the port before it. The maximum counts: a window that fluctuates by a few frames
+ * would be a bad clock.
  */
 static uint32_t measured(struct cn_op *op, uint32_t k, cn_time rtt)
 {
@@ -133,7 +133,7 @@ static uint32_t measured(struct cn_op *op, uint32_t k, cn_time rtt)
 	return s->carried;
 }
 
-/* Frames on the way to the next node that are in cables, and not in ports. */
+/* Frames to the next node that are in cables, not in ports. */
 static uint32_t in_cables(struct cn_op *op)
 {
 	const struct cn_team *t = op->team;
@@ -158,8 +158,8 @@ static uint32_t in_cables(struct cn_op *op)
 }
 
 /*
- * Whether the links' rates say how many frames of it are in cables, and when; not after losses. Of
- * full frames few are, and all of them would go at once where a processor is late.
+ * True if the links' rates determine how many of its frames are in cables, and when; not after
+ * losses. Few full frames are, and all of them would be sent at once after a scheduling delay.
  */
 static bool goes_by_rates(const struct cn_op *op)
 {
@@ -171,7 +171,7 @@ static bool goes_by_rates(const struct cn_op *op)
 	       t->exchanged_per_ms > 0;
 }
 
-/* What a frame of the exchange takes on a link, of what a full one does. */
+/* A frame's time on a link, relative to a full one. */
 static double length_of(const struct cn_op *op)
 {
 	const double overhead = cn_cost_default.overhead,
@@ -182,8 +182,8 @@ static double length_of(const struct cn_op *op)
 
 /*
  * Frames of the exchange of this length, one in each interval, that are in cables on the way to a
- * node. By the round trips of short frames more are, but all of these would not leave the ports
- * room for late ones.
+ * node. By the round trips of short frames there are more, but all of these would leave the ports
+ * no room for late ones.
  */
 static double frames_in_cables(const struct cn_team *t, double length, double interval)
 {
@@ -218,11 +218,11 @@ static uint32_t window_by_rates(struct cn_op *op, cn_time now)
 }
 
 /*
- * The automatic window now: what the ports hold, and frames that are in cables. These follow one
- * by one, as others arrive: sent at once they would all meet in one port. Where many send to one,
- * they follow each third one: all senders have their acknowledgements at about the same time, and
- * what these let go meets in the port. Of the operations with the window of an exchange, only an
- * all-to-all loads the links as evenly as that takes.
+ * The automatic window now: what the ports hold, and frames that are in cables. These follow one by
+ * one, as others arrive: sent at once they would all meet in one port. Where many send to one, one
+ * follows every third: all senders get their acknowledgements at about the same time, and the
+ * frames that these release meet in the port. Of the operations with the window of an exchange,
+ * only an all-to-all loads the links evenly enough.
  */
 static uint32_t window_now(struct cn_op *op, cn_time now)
 {
@@ -264,8 +264,8 @@ void cn_op_window_begin(struct cn_op *op)
 }
 
 /*
- * Whether the port to this node holds all frames for it, and is rid of them before others, which
- * wait for an acknowledgement, probe this node for one. As many go, which need no acknowledgements
+ * True if the port to this node holds all frames for it, and drains before the senders, which wait
+ * for acknowledgements, probe this node. As many frames are sent, which need no acknowledgements
  * then.
  */
 static bool is_few(const struct cn_op *op)
@@ -289,10 +289,10 @@ void cn_op_window_start(struct cn_op *op)
 }
 
 /*
- * A node that says of an operation that there is room in the port to it has received all that was
- * sent to it in the one before. So that port holds all frames of this operation and of the next
- * one. If it has said so of the operation before only, it may have no room for all of this one:
- * then a frame from each of the others is what the port holds besides.
+ * A node that advertises room in the port to it (CN_FLAG_ROOM) for an operation has received all
+ * frames of the one before. So the port holds all frames of this operation and the next one. If it
+ * has advertised room only for the operation before, the port may not hold all of this one: then it
+ * holds one additional frame from each other node.
  */
 bool cn_op_peer_port_has_room(const struct cn_op *op, uint32_t k)
 {

@@ -30,7 +30,7 @@ void cn_engine_set_carrier(struct cn_engine *e, bool carrier)
 	e->no_carrier = !carrier;
 }
 
-/* A node that is not in the team was heard since the others have been silent. */
+/* True if a node outside the team has answered since the others have been silent. */
 static bool hears_others(const struct cn_team *t, cn_time now)
 {
 	struct cn_node *n = t->engine->own.node;
@@ -49,8 +49,8 @@ static bool hears_others(const struct cn_team *t, cn_time now)
 }
 
 /*
- * One peer is lost by silence. All of them, and nobody else is heard: this node is cut off. Else
- * they are named as a group.
+ * A peer is lost by silence. If all peers are silent and no other node answers, this node is cut
+ * off; else the silent ones are named as a group.
  */
 static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer *p, uint32_t lost)
 {

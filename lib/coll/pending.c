@@ -72,7 +72,7 @@ void cn_pending_send(struct cn_pending_queue *q, struct cn_peer *p, const uint8_
 	}
 }
 
-/* Drops what waits for `gone`; with `send`, retries the rest, for each peer up to the first one
+/* Drops the messages to `gone`; with `send`, retries the others, for each peer up to the first one
  * without a buffer. */
 static void pass(struct cn_pending_queue *q, const struct cn_peer *gone, bool send)
 {

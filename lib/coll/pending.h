@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The pending control queue: control messages that found no buffer, in order for each node, which
- * are retried until they are sent. Messages of wire-up are repeated anyway; but that a rank left, a
- * team ended or has failed is sent once, by a node that then forgets the team. Many ranks that
- * leave at once in a large cluster are more messages than there are buffers. They are bounded, for
- * all peers and for each, so that one that takes nothing does not cost the others theirs; what is
- * beyond is lost, and the log says so.
+ * The pending control queue: control messages that found no buffer, in order for each node, retried
+ * until they are sent. Wire-up messages are repeated anyway; but LEAVE, END and FAIL are sent once,
+ * by a node that then frees the team. Many ranks that leave at once in a large cluster cause more
+ * messages than there are buffers. The queue is bounded, in total and per peer, so that a peer that
+ * does not read does not starve the others; messages beyond are dropped, and logged.
  */
 #ifndef CN_PENDING_H
 #define CN_PENDING_H
@@ -29,7 +28,7 @@ struct cn_pending_queue {
 bool cn_pending_init(struct cn_pending_queue *q, struct cn_node *node, uint32_t max_peers);
 void cn_pending_fini(struct cn_pending_queue *q);
 
-/* Sends it now, or when there is a buffer, after those that already wait for this peer. */
+/* Sends it now, or when there is a buffer, after the messages pending for this peer. */
 void cn_pending_send(struct cn_pending_queue *q, struct cn_peer *p, const uint8_t *m, size_t len);
 void cn_pending_drop(struct cn_pending_queue *q, const struct cn_peer *p); /* it is gone */
 void cn_pending_expire(struct cn_pending_queue *q, cn_time now);

@@ -10,8 +10,7 @@
 #include "coll/engine_state.h"
 #include "coll/op.h"
 
-/* Bytes of what a rank is given to combine at a time; at least one element (COLLNET_ELEMENT_MAX).
- */
+/* Longest fragment that a rank combines at a time; at least one element (COLLNET_ELEMENT_MAX). */
 static const uint64_t combine_max = (uint64_t)1 << 24;
 
 static uint32_t local_index(const struct cn_member *m)
@@ -24,7 +23,7 @@ static uint32_t local_index(const struct cn_member *m)
 	return i;
 }
 
-/* A call: what it asks for, and how that is done. */
+/* A call: its arguments and its plan. */
 struct call {
 	struct cn_coll_args args;
 	const struct cn_algorithm *algorithm;
@@ -98,8 +97,8 @@ static int begin(struct cn_team *t, uint32_t seq, const struct call *c, struct c
 	return COLLNET_OK;
 }
 
-/* Whether the call has a schedule. If not, it was refused on the ranks of this node that called
- * before, too, and they have called something else meanwhile. */
+/* Plans the call. If that fails, it also failed for the ranks of this node that called before, and
+ * they have called something else meanwhile. */
 static int try_plan(struct cn_team *t, const struct call *c, struct cn_err *err)
 {
 	int r = cn_op_request_plan(t, &c->plan, err);
@@ -112,7 +111,7 @@ static int try_plan(struct cn_team *t, const struct call *c, struct cn_err *err)
 	return r;
 }
 
-/* What two calls that do not match differ in. */
+/* The difference of two mismatched calls. */
 static const char *difference(const struct cn_plan *a, const struct cn_plan *b)
 {
 	if (a->op != b->op || a->making != b->making) {
@@ -243,7 +242,7 @@ static int post(struct cn_member *m, cn_time now, const struct call *c, struct c
 	return COLLNET_OK;
 }
 
-/* What a call ends with. While it waits for a task it counts as made, and its deadline counts. */
+/* The end of a call. While it waits for a task it counts as made, and its deadline applies. */
 static int end_call(struct cn_member *m, cn_time now, const struct cn_coll_args *a, int r,
 		    struct cn_err *err)
 {
@@ -353,7 +352,7 @@ int cn_prepared_late(struct cn_prepared *p, struct cn_err *err)
 	return cn_coll_late(p->member, &p->call.args, err);
 }
 
-/* Ranks of this node that have started it with others: the schedule is made again. */
+/* Other ranks of this node that have started it: their operation must be planned again. */
 static void forget_own(const struct cn_op *own)
 {
 	const struct cn_team *t = own->team;

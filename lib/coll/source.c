@@ -40,7 +40,7 @@ void cn_source_stop(struct cn_source_ring *r, struct cn_source *s, struct cn_win
 
 bool cn_source_pull(struct cn_source_ring *r, cn_time now, uint32_t quantum, struct cn_tx *out)
 {
-	/* A source may end itself when asked; the ring has moved on then. */
+	/* A source may end in pull(); then the ring has advanced. */
 	for (uint32_t n = r->n; n > 0 && r->current != NULL; n--) {
 		struct cn_source *s = r->current;
 		bool sent = s->pull(s, now, out);

@@ -17,22 +17,22 @@ struct cn_source {
 	 * source. */
 	void (*acked)(struct cn_source *s);
 	struct cn_flight flight;	     /* its frames in flight, for the global window */
-	struct cn_adaptive_window *adaptive; /* what limits them; NULL: a window that is fixed */
-	bool window_closed;	       /* when it was asked last, and it had a frame perhaps */
-	struct cn_source *next, *prev; /* the ring; NULL: not active */
+	struct cn_adaptive_window *adaptive; /* the window that limits them; NULL: fixed window */
+	bool window_closed;		     /* at the last pull, when it may have had a frame */
+	struct cn_source *next, *prev;	     /* the ring; NULL: not active */
 };
 
 struct cn_source_ring {
-	struct cn_source *current; /* the next one to be asked; NULL: none is active */
+	struct cn_source *current; /* the next one to pull from; NULL: none is active */
 	uint32_t n;
-	uint32_t quantum_used; /* frames that the current one has sent in a row */
+	uint32_t quantum_used; /* frames sent in a row by the current one */
 };
 
 void cn_source_start(struct cn_source_ring *r, struct cn_source *s);
 /* Leaves the ring and the window. Its frames must be acknowledged, detached or abandoned. */
 void cn_source_stop(struct cn_source_ring *r, struct cn_source *s, struct cn_window *w);
-/* Asks each source once at most, beginning with the current one, which remains so until it has sent
- * `quantum` frames or has none. */
+/* Pulls from each source at most once, starting with the current one, which stays current until it
+ * has sent `quantum` frames or has none (round robin). */
 bool cn_source_pull(struct cn_source_ring *r, cn_time now, uint32_t quantum, struct cn_tx *out);
 
 #endif

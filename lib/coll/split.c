@@ -11,9 +11,9 @@
 #include "util/byteorder.h"
 #include "util/ascending.h"
 
-#define DEFERRED_MAX 64u /* frames kept; others are retransmitted, as lost ones are */
+#define DEFERRED_MAX 64u /* deferred frames per team; others are dropped and retransmitted */
 
-/* What a rank says of itself. 16 bytes on the wire: color 4, key 4, id 4, port 2, 0 2. */
+/* A rank's claim: 16 bytes on the wire: color 4, key 4, id 4, port 2, 0 2. */
 struct claim {
 	int32_t color, key;
 	uint32_t id; /* of its node's team; 0: none */
@@ -39,7 +39,7 @@ struct deferred_frame {
 
 struct cn_division {
 	int32_t color;
-	struct cn_split *result; /* all claims; NULL: not there yet */
+	struct cn_split *result; /* all claims; NULL: not complete yet */
 	uint64_t *members;	 /* [ranks of the parent / 64] for the wire-up */
 	struct deferred_frame *first, **last;
 	uint32_t nearly;
@@ -229,7 +229,7 @@ int cn_team_split(struct cn_member *parent, cn_time now, const struct cn_split_c
 	return r;
 }
 
-/* ---- all claims are there --------------------------------------------------------------- */
+/* ---- all claims are known ----------------------------------------------------------------- */
 
 struct place {
 	int32_t key;
@@ -293,7 +293,7 @@ static int number_members(struct cn_team *t, const struct cn_team *parent, const
 
 		if (c.color == t->division->color) {
 			n++;
-			/* The rank that began another one, which is not here any more, has left. */
+			/* a team that is gone: the rank that created it has left */
 			same = same && (c.id == t->id || cn_team_by_id(t->engine, c.id) == NULL);
 		}
 	}
@@ -453,7 +453,7 @@ void cn_division_expire(struct cn_team *t, cn_time now)
 	}
 	r = learn(t, now, &err);
 	if (r != COLLNET_OK) {
-		cn_team_fail(t, true, r, "%s", err.text); /* a division still: all are told */
+		cn_team_fail(t, true, r, "%s", err.text); /* still a division: notifies all */
 	}
 	t->division = NULL;
 	if (r == COLLNET_OK) {
@@ -494,10 +494,10 @@ void cn_division_joined(struct cn_team *t, const struct cn_peer *p)
 	}
 }
 
-/* ---- frames that are early -------------------------------------------------------------- */
+/* ---- deferred frames --------------------------------------------------------------------- */
 
-/* Whether the sender has the address of a node of the team that is divided. Its session, which
- * tells a process from the one before it, is checked when the frame is processed. */
+/* True if the sender has the address of a node of the team being split. Its session, which
+ * identifies the incarnation, is checked when the frame is processed. */
 static bool of_parent(const struct cn_team *t, const uint8_t *mac)
 {
 	const struct cn_team *parent = cn_team_by_id(t->engine, t->parent);

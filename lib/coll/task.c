@@ -8,13 +8,13 @@
 #include "coll/op.h"
 #include "sched/select.h"
 
-/* So much memory takes a few dozen microseconds to free. */
+/* Memory that takes a few dozen microseconds to free. */
 #define FREED_AT_ONCE ((size_t)256 << 10)
-/* While a task is run, what is left to the next one is counted for nobody: only what has been
- * planned by a task is as large as this. */
+/* Memory freed by the next task while one is running is charged to nobody: only task-made plans are
+ * as large as this. */
 #define FREED_MEANWHILE ((size_t)4 << 20)
 
-/* Of a payer, that wait: as many calls may. Those of calls that gave up are among them. */
+/* Limit of waiting tasks per payer, as of its calls. Tasks of abandoned calls count. */
 #define WAITING_MAX 1024u
 
 struct cn_discarded {
@@ -52,8 +52,8 @@ static bool is_there(const struct cn_tasks *all, const struct cn_team *t, enum c
 	return x != NULL || is_same(all->running, t, kind, p, op);
 }
 
-/* One more than the last one that waits of this payer, or than the last one that was run; 0: there
- * are too many. */
+/* The next ticket: one more than this payer's last waiting task's, or than the last one run; 0: too
+ * many. */
 static uint64_t next_ticket(const struct cn_tasks *all, uint64_t payer)
 {
 	uint64_t ticket = all->ticket;
@@ -121,7 +121,7 @@ static void drop_failed(struct cn_tasks *all)
 	all->failed = NULL;
 }
 
-/* Takes the one whose turn it is out of the list. */
+/* Removes the task with the lowest ticket from the list. */
 static struct cn_task *dequeue(struct cn_tasks *all)
 {
 	struct cn_task **least = &all->first, *x;
@@ -217,7 +217,7 @@ void cn_engine_task_done(struct cn_engine *e, struct cn_task *x)
 	task_free(x);
 }
 
-/* Whether the task reads blocks there. */
+/* True if the task reads blocks there. */
 static bool reads(const struct cn_task *x, const void *memory, size_t bytes)
 {
 	const uintptr_t from = (uintptr_t)memory, to = from + bytes;
@@ -292,7 +292,7 @@ void cn_tasks_forget_team(struct cn_team *t)
 
 	drop(all, t, NULL);
 	if (x != NULL && x->team == t) {
-		x->team = NULL; /* another one may get its address while the task is run */
+		x->team = NULL; /* another team may get its address while the task runs */
 		x->storage = t->storage;
 		x->tree = t->tree;
 		t->storage = NULL;

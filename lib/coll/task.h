@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tasks: what may take long, and depends on nothing that changes. To select an algorithm, to plan a
- * schedule, and to give much memory back to the system.
+ * Tasks: long computations on immutable input: selecting an algorithm, planning a schedule, and
+ * freeing much memory.
  *
  * Where the engine's caller runs tasks (config.task_min), a call that needs one ends with
- * COLLNET_INPROGRESS and has changed nothing; but its rank is not late any more. It is made again
- * when the task is over, or dropped, or its deadline has passed, and finds what it needs: the
- * selection with the team, and then with the rank, the schedule with an idle operation or, of a
- * vector operation, with the operation itself. The error of one is found until all calls that wait
- * have been made again (cn_engine_task_over()), or another one is run that is not to free memory.
+ * COLLNET_INPROGRESS and has changed nothing; but its rank is no longer late. It is repeated when
+ * the task is done or dropped, or its deadline has passed, and finds the result: the selection with
+ * the team, and then with the rank, the schedule with an idle operation or, of a vector operation,
+ * with the operation itself. The error of one is found until all calls that wait have been made
+ * again (cn_engine_task_over()), or another one is run that is not to free memory.
  *
  * A task that is being run reads what it has copied, the arrays of its team's layout, its tree and
- * topology, and the blocks of a vector operation. So the team leaves these to the task if it ends,
- * and memory that a caller lets go of is freed after the task (cn_engine_discard()). A schedule
- * that nobody wants any more is not planned to its end.
+ * topology, and the blocks of a vector operation. So a team that ends leaves these to the task, and
+ * memory that a caller releases is freed after the task (cn_engine_discard()). Planning of an
+ * unwanted schedule stops early.
  *
- * Payers take turns.
+ * Payers are served round robin.
  */
 #ifndef CN_TASK_H
 #define CN_TASK_H
@@ -39,7 +39,7 @@ struct cn_task {
 	struct cn_op *op;	/* a vector operation that is planned; NULL: another one */
 	atomic_bool unwanted;	/* its team or operation has ended: it fails soon */
 	struct cn_plan plan;	/* its blocks are the task's */
-	uint64_t payer, ticket; /* the lowest turn is next */
+	uint64_t payer, ticket; /* the lowest ticket is next */
 	struct cn_layout layout;
 	uint32_t me;
 	/* results */

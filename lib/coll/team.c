@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A team's life: created, joined by local ranks, failed, left. Wire-up is in wireup.c. */
+/* Teams: created, joined by local ranks, failed, left. Wire-up is in wireup.c. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A team becomes ready: the order of its nodes, its layout, tree, contention-aware numbers and
- * windows. Every node computes them from the same facts, so that all see them alike.
+ * windows. Every node computes them from the same input, so all nodes get the same result.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,11 +9,11 @@
 #include "coll/op.h"
 #include "proto/wire.h"
 
-/* A closing transport is looked at in this interval, then in twice as long ones. */
+/* A closing transport is checked at this interval, which doubles. */
 static const cn_time check_first = 2 * CN_MS, check_most = 100 * CN_MS;
-/* A transport that waits takes part in polls for so long: what it waits for comes soon, mostly. */
+/* An idle transport stays active for this long, because most waits are short. */
 static const cn_time idle_after = 500 * CN_US;
-/* How long it waits for others, in times of what they may be silent. */
+/* Linger time, in multiples of the peer timeout. */
 #define LINGER 4u
 #define PLACE  (CN_TRANSPORTS_MAX - 1) /* bits of a port */
 
@@ -90,7 +90,7 @@ void cn_transport_lost(void *ctx, void *token)
 bool cn_transport_request_acks(struct cn_engine *e)
 {
 	struct cn_node *own = e->own.node;
-	/* Frames of messages: their flights are in no ring, and no others have tokens there. */
+	/* Frames of messages: their flights are in no ring, and nothing else has tokens there. */
 	bool any = !cn_node_is_acked_soon(own, NULL) && cn_node_request_acks(own, NULL);
 
 	for (int request = 0; request < 2; request++) {
@@ -117,7 +117,7 @@ bool cn_transport_request_acks(struct cn_engine *e)
 	return any;
 }
 
-/* A closing transport may be finished. */
+/* Checks a closing transport soon. */
 static void check_soon(struct cn_transport *x, cn_time now)
 {
 	if (x->close_at != CN_NEVER) {
@@ -145,7 +145,7 @@ static bool on_control(struct cn_transport *x, cn_time now, struct cn_peer *p,
 	return true;
 }
 
-/* What a transport that is closing receives has no reader. */
+/* Frames received by a closing transport are discarded. */
 static bool on_deliver(void *ctx, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
 {
 	struct cn_transport *x = ctx;
@@ -280,7 +280,7 @@ static void deactivate(struct cn_transport *x)
 	}
 }
 
-/* Whether a frame that it has could go later because others' frames are acknowledged. */
+/* True if a frame may become sendable when others' frames are acknowledged. */
 static bool waits_for_window(const struct cn_transport *x)
 {
 	const struct cn_source *s = x->sources.current;
@@ -293,8 +293,8 @@ static bool waits_for_window(const struct cn_transport *x)
 	return false;
 }
 
-/* Whether its team is on this node alone: it waits for no frames, but for calls and for the turns
- * of its copies, neither of which polls bring about. */
+/* True if its team is on this node alone: it waits for calls and copies, which polls do not bring,
+ * and never for frames. */
 static bool is_of_one_node(const struct cn_transport *x)
 {
 	return x->team != NULL && x->team->layout.nnodes == 1;
@@ -356,8 +356,8 @@ void cn_transport_wake(struct cn_engine *e, cn_time now)
 	}
 }
 
-/* No port is free: the transport that has been closing for the longest time ends. Returns its place
- * in the table; CN_TRANSPORTS_MAX: none is closing. */
+/* No port is free: ends the transport that has been closing for the longest time. Returns its table
+ * index; CN_TRANSPORTS_MAX: none is closing. */
 static uint32_t reap_oldest(struct cn_engine *e)
 {
 	struct cn_transport *oldest = NULL;
@@ -385,7 +385,7 @@ struct cn_transport *cn_transport_open(struct cn_engine *e, struct cn_team *t)
 	struct cn_err err;
 	uint32_t i = e->last_port, n = 0;
 
-	/* The next place in turn, so that a port is not soon used again. */
+	/* The next index, round robin, so that a port is not soon reused. */
 	do {
 		i = (i + 1) % CN_TRANSPORTS_MAX;
 	} while (e->ports[i] != NULL && ++n < CN_TRANSPORTS_MAX);

@@ -3,12 +3,12 @@
  * The transports of a node, with what the engine keeps for each: the node's own (port 0), for
  * control messages between nodes and for endpoints, and one per team. They share the interface and
  * the global window W_g and nothing else: each has its own sequences, congestion windows and
- * buffers for early frames, so a team that does not read holds up no other.
+ * buffers for early frames, so a team that does not read does not block the others.
  *
  * A team's transport is created with the team. It is connected to another node (proto/connect.h)
  * before this node commits to that node's team, so it is there when the first frame comes. When the
- * team ends, it says END as its last message and closes: it goes on until all nodes have
- * acknowledged what was sent and said END, too, or until the linger time has passed.
+ * team ends, the transport sends END as its last message and closes: it lingers until all nodes
+ * have acknowledged everything and sent END, too, or until the linger time has passed.
  */
 #ifndef CN_TRANSPORT_H
 #define CN_TRANSPORT_H
@@ -32,19 +32,19 @@ struct cn_transport {
 	struct cn_pending_queue pending;
 	struct cn_transport *next, *prev; /* in the engine's list, which begins with the node's own
 					   */
-	/* In the list of those that may have something to do, likewise; else `timer` is in the
-	 * engine's heap `waiting`, with the time when they have, if any. */
+	/* Links in the list of active ones, likewise; an inactive one has `timer` in the engine's
+	 * heap `waiting`, if it has a deadline. */
 	struct cn_transport *next_active, *prev_active;
 	bool active;
-	bool activated;	 /* something came since it was last asked */
-	cn_time idle_at; /* it waits from then on, if nothing comes */
+	bool activated;	 /* activated since the last check */
+	cn_time idle_at; /* becomes inactive then, unless activated */
 	struct cn_timer timer;
-	cn_time team_at;  /* while it is not active: its team's deadline */
+	cn_time team_at;  /* while inactive: its team's deadline */
 	uint16_t port;	  /* place in the engine's table (12 bits), and generation << 12 */
-	cn_time check_at; /* closing: when to look next whether it is finished */
+	cn_time check_at; /* closing: next check whether it is finished */
 	cn_time check_every;
-	cn_time close_at; /* closing: when it ends in any case; CN_NEVER: it is not */
-	bool *ended;	  /* [max_peers] the peer has said END */
+	cn_time close_at; /* closing: end of the linger time; CN_NEVER: not closing */
+	bool *ended;	  /* [max_peers] END was received from the peer */
 };
 
 /* The node's own transport, of which the engine has the memory. */
@@ -55,18 +55,17 @@ struct cn_transport *cn_transport_open(struct cn_engine *e, struct cn_team *t);
 /* The team has ended: its transport closes. */
 void cn_transport_close(struct cn_transport *x, cn_time now);
 /*
- * The transport may have something to do: a frame came for it, or its team has an operation or
- * message, or goes on with one. Only such transports take part in the engine's calls, so that teams
- * cost no time that are idle, or wait for others.
+ * The transport may have work: a received frame, or an operation or message of its team. Only
+ * active transports take part in the engine's calls, so idle or waiting teams cost no time.
  */
 void cn_transport_activate(struct cn_transport *x);
-/* After all had nothing to send: those are not active any more that nothing came for lately, or
- * whose team is on this node alone, and which only a frame, a timer, a call, or copies that are
- * made can give something to do. */
+/* Called when none has anything to send: deactivates transports without recent input, or whose team
+ * is on this node alone, if only a frame, a timer, a call, or copies can give them work. */
 void cn_transport_deactivate_idle(struct cn_engine *e, cn_time now);
-/* When a transport that is not active has something to do. */
+/* The earliest deadline of inactive transports. */
 cn_time cn_transport_wake_at(const struct cn_engine *e);
-/* What is due of those: timers of the protocol expire, all else makes them active. */
+/* Handles deadlines of inactive transports: protocol timers expire, everything else activates
+ * them. */
 void cn_transport_wake(struct cn_engine *e, cn_time now);
 /* Ends transports that are closing and finished; all: whatever they wait for. */
 void cn_transport_reap(struct cn_engine *e, cn_time now, bool all);
@@ -81,10 +80,10 @@ cn_time cn_transport_deadline(const struct cn_transport *x);
 void cn_transport_expire(struct cn_transport *x, cn_time now);
 
 /*
- * Frames of several operations, or of messages, close the node's window, or the smaller one of one
- * of the operations. Unless the acknowledgement of some is on its way, it is requested of all whose
- * clock it is, and of those that wait for data: nodes that are still in an earlier operation send
- * none. True: that is to be sent.
+ * Frames of several operations, or of messages, close the node's window, or the smaller one of an
+ * operation. Unless an ACK request is outstanding, requests acknowledgements for all flights
+ * clocked by them, and for those that wait for data: nodes still in an earlier operation send none.
+ * True: there are requests to send.
  */
 bool cn_transport_request_acks(struct cn_engine *e);
 
@@ -94,7 +93,7 @@ void cn_transport_acked(void *ctx, void *token, bool refused);
 void cn_transport_refused(void *ctx, void *token);
 bool cn_transport_resend(void *ctx, void *token, uint8_t *flags);
 void cn_transport_lost(void *ctx, void *token);
-/* Whether the topology has a host of this name. */
+/* True if the topology has a host of this name. */
 bool cn_transport_listed(void *ctx, const char *name);
 #define CN_TRANSPORT_UPCALLS                                                                       \
 	.pull = cn_transport_pull, .acked = cn_transport_acked, .refused = cn_transport_refused,   \

@@ -13,8 +13,8 @@
  * unnoticed, so the first and the last operation of the counted frames are less than
  * CN_UNEXPECTED_OPS apart, and half of that, or less, calls for STARTED, too.
  *
- * The frames that the sender counts are among those that the receiver counts as received or will
- * receive, so a sender that waits waits for a call.
+ * The frames that the sender counts are among those that the receiver counts or will receive, so a
+ * blocked sender always waits for a call.
  *
  * Nodes without frames for each other, or operations without frames, are not limited by that, and a
  * frame has the low bits of its operation's number alone. So no frame is sent of an operation that

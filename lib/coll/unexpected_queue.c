@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The queue of unexpected frames, in the order in which they came. */
+/* The queue of unexpected frames, in order of arrival. */
 #include "coll/unexpected_queue.h"
 
 #include "coll/stream.h"

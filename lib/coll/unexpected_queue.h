@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The unexpected message queue of a team: frames that came before their operation has started here.
- * Each is kept in a buffer of the node's pool, which is the caller's to get and to put back.
+ * The unexpected message queue of a team: frames received before their operation has started here.
+ * Each is in a buffer of the node's pool, which the caller allocates and frees.
  */
 #ifndef CN_UNEXPECTED_QUEUE_H
 #define CN_UNEXPECTED_QUEUE_H

@@ -8,9 +8,9 @@
 #include "coll/team.h"
 #include "util/vector.h"
 
-/* What others announce of a job may be of a run before, of which the end is still under way. */
+/* Announcements of a job may be from an earlier run whose END is still in flight. */
 static const cn_time grace_period = 500 * CN_MS;
-/* What found no buffer, too, is sent at a check. */
+/* A check also retries messages that found no buffer. */
 static const cn_time check_every = 20 * CN_MS;
 
 void cn_wireup_wake(struct cn_team *t, cn_time at)
@@ -259,7 +259,7 @@ static const char *node_of(struct cn_team *t, uint32_t wanted)
 			}
 		}
 	}
-	return "?"; /* not reached: it was there */
+	return "?"; /* unreachable */
 }
 
 static void fail_by_contradiction(struct cn_team *t, const struct cn_join *j,
@@ -281,9 +281,9 @@ static void fail_by_contradiction(struct cn_team *t, const struct cn_join *j,
 }
 
 /*
- * False: some are missing, or there is a contradiction. What contradicts may be of an earlier run,
- * of which the end is still under way, so it is tolerated until t->wireup.grace_until. A record of
- * another size or topology does not count, and ends the team only if ranks are missing without it.
+ * False: some are missing, or there is a contradiction. A contradiction may be from an earlier run
+ * whose END is still in flight, so it is tolerated until t->wireup.grace_until. A record of another
+ * size or topology does not count, and ends the team only if ranks are missing without it.
  */
 static bool count_all(struct cn_team *t, cn_time now)
 {
@@ -304,7 +304,7 @@ static bool count_all(struct cn_team *t, cn_time now)
 			odd = j;
 			odd_peer = p;
 		} else if (j != NULL && !mark_join(t, j, &rank)) {
-			t->wireup.known = t->ranks; /* look again at whatever comes */
+			t->wireup.known = t->ranks; /* check again at any message */
 			if (now >= t->wireup.grace_until) {
 				t->wireup.contradicts = true;
 				cn_team_fail(t, true, COLLNET_EMISMATCH,
@@ -332,7 +332,7 @@ static bool count_all(struct cn_team *t, cn_time now)
 	return t->wireup.npresent == t->ranks;
 }
 
-/* The ranks that are here may be the ones that are wrong, or wait for what was refused. */
+/* The ranks here may be the wrong ones, or may wait for the refused one. */
 void cn_wireup_refused(struct cn_team *t, cn_time now, const char *text)
 {
 	struct cn_wireup *w = &t->wireup;
@@ -409,7 +409,7 @@ void cn_wireup_expire(struct cn_team *t, cn_time now)
 	cn_wireup_wake(t, t->wireup.check_at);
 }
 
-/* ---- what comes in ----------------------------------------------------------------------- */
+/* ---- input ------------------------------------------------------------------------------- */
 
 void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
 		      uint32_t more, bool confirmed)
@@ -426,9 +426,9 @@ void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, struct 
 	if (confirmed) {
 		a->confirmed = true;
 	} else if (t->wireup.derived) {
-		/* It keeps what it received before. */
+		/* The peer stores JOINs received before. */
 	} else if (a->confirmed || more == cn_join_ranks(j)) {
-		/* It may not have kept what it received before it had a rank. */
+		/* The peer may have dropped JOINs received before it had a rank. */
 		a->confirmed = false;
 		a->version = 0;
 	}
@@ -443,8 +443,8 @@ void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, struct 
 }
 
 /*
- * A team of an earlier run that waits still fails as soon as it hears of this one, which may form
- * when the other has ended. One that is as old as this team fails at the end of its grace period.
+ * A waiting team of an earlier run fails as soon as it learns of this one, which may form after
+ * that. One as old as this team fails at the end of its grace period.
  */
 void cn_wireup_contradicted(struct cn_team *t, cn_time now, const char *text)
 {
@@ -481,7 +481,7 @@ void cn_wireup_committed(struct cn_team *t, cn_time now, struct cn_peer *p, stru
 	}
 }
 
-/* It has forgotten all that it knew. */
+/* The peer has lost its state. */
 static void advertise_anew(struct cn_team *t, const struct cn_peer *p)
 {
 	if (cn_peer_index(p) < t->wireup.nadvertised) {

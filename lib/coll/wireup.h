@@ -3,14 +3,13 @@
  * Wire-up (bootstrap) of a job: how the ranks of a job discover each other, by JOIN and COMMIT
  * between the engines of its nodes.
  *
- *   wireup.c            who is a candidate, whether all ranks are known, what comes in
- *   wireup_announce.c   JOIN and COMMIT: their bytes, pace and repetition
+ *   wireup.c            candidates, completeness, input
+ *   wireup_announce.c   JOIN and COMMIT: encoding, pacing and repetition
  *   wireup_path.c       MTUs and paths, which are validated before COMMIT
- *   wireup_join.c       the records of what peers advertise (join.h)
+ *   wireup_join.c       records of peers' advertisements (join.h)
  *
- * A team is ready when it knows all ranks and every other node has committed to it. A team that an
- * earlier run of the same job left behind never commits to the new one, so the two cannot be taken
- * for each other.
+ * A team is ready when it knows all ranks and every other node has committed to it. A team left by
+ * an earlier run of the same job never commits to the new one, so the two cannot be confused.
  *
  * A forming team keeps a list of its candidates: the peers that announced the same job of the same
  * owner. Candidates come first and have a pace of their own, so that a job's wire-up depends on its
@@ -24,8 +23,8 @@
  * operation of the parent says the same.
  *
  * Both messages are idempotent. A JOIN to a candidate names the candidate's team id, which confirms
- * that this node knows it; a COMMIT is never sent before the JOIN that it refers to. What is not
- * confirmed is repeated with backoff, so that no lost record leaves a team half formed: to
+ * that this node knows it; a COMMIT is never sent before the JOIN that it refers to. Unconfirmed
+ * messages are repeated with backoff, so that no lost record leaves a team half formed: to
  * candidates from 50 ms on, to all peers from 2 s on, until the team is ready or its deadline
  * passes.
  */
@@ -49,9 +48,8 @@ struct cn_advertised {
 };
 
 /*
- * State of a forming team. The counts, so that not every message needs a look at all peers, are
- * exact after cn_wireup_check() and then follow what comes in; if they err, the next check sets
- * them right.
+ * State of a forming team. The counts, which avoid a scan of all peers per message, are exact after
+ * cn_wireup_check() and then follow the input; the next check corrects errors.
  */
 struct cn_wireup {
 	uint32_t version;		  /* of the local ranks: a rank that comes or goes adds 1 */
@@ -59,22 +57,22 @@ struct cn_wireup {
 	uint32_t nadvertised;
 	uint32_t *candidates; /* peers that announced the job, by index */
 	uint32_t ncandidates, candidates_cap;
-	bool candidates_due; /* some of them may lack the present version */
+	bool candidates_due; /* some may lack the current version */
 	bool derived;	     /* from another team: its nodes are known */
 	uint32_t expected;   /* derived: local ranks that will join */
 	uint64_t *members;   /* derived: [ranks of the parent / 64] those that take part */
-	bool scattered;	     /* the local ranks are too many ranges for a message, so far */
+	bool scattered;	     /* the local ranks are too many ranges for a message so far */
 	uint64_t *present;   /* [ranks / 64] ranks that are known, and how many */
-	uint64_t *seen;	     /* [ranks / 64] those that were known at some time */
+	uint64_t *seen;	     /* [ranks / 64] ranks ever known */
 	uint32_t npresent;
-	uint32_t known;	     /* ranks of which it knows */
-	uint32_t njoined;    /* nodes that they are on, besides this one */
+	uint32_t known;	     /* ranks known */
+	uint32_t njoined;    /* other nodes with known ranks */
 	uint32_t ncommitted; /* ... that have committed to this team */
 	bool complete;	     /* all ranks were known at the last check */
 	uint32_t npaths;     /* complete: nodes to which the path is not validated yet */
 	cn_time wake_at;     /* cn_wireup_expire() */
 	cn_time check_at;    /* the next check */
-	cn_time grace_until; /* until then a contradiction may be an earlier run's end */
+	cn_time grace_until; /* until then a contradiction may be due to an earlier run */
 	bool contradicts;    /* what was announced; so the team fails */
 	char contradiction[CN_ERR_TEXT]; /* with an earlier run, perhaps; "": none */
 	cn_time refused_until; /* with a process here: it fails then if ranks are missing; 0: none
@@ -83,8 +81,8 @@ struct cn_wireup {
 	cn_time candidates_paced, all_paced;
 	cn_time repeat_at, repeat_wait;	    /* what candidates did not confirm */
 	cn_time announce_at, announce_wait; /* to all peers again */
-	uint32_t announced, announce_n;	    /* of so many peers, so many were looked at */
-	uint32_t next_commit;		    /* candidates looked at for COMMIT */
+	uint32_t announced, announce_n;	    /* of announce_n peers, the number processed */
+	uint32_t next_commit;		    /* candidates processed for COMMIT */
 };
 
 /* False: no memory. */

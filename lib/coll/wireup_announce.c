@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* JOIN and COMMIT as they are sent: their bytes, their pace, and their repetition; see wireup.h. */
+/* Sending JOIN and COMMIT: encoding, pacing and repetition; see wireup.h. */
 #include "coll/control.h"
 #include "coll/engine_state.h"
 #include "coll/team.h"

@@ -12,7 +12,7 @@ uint32_t cn_wireup_path_begin(struct cn_team *t, cn_time now)
 {
 	struct cn_engine *e = t->engine;
 	uint32_t pending = 0, n = t->wireup.ncandidates;
-	/* Another one on every node, so that not all probe the same node at once. */
+	/* Different on every node, so that not all probe the same node at once. */
 	uint32_t first = n > 0 ? (uint32_t)(cn_mix64(e->config.node.epoch) % n) : 0;
 
 	for (uint32_t k = 0; k < n; k++) {

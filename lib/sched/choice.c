@@ -80,7 +80,7 @@ const char *cn_choice_format(const struct cn_choice *c, char out[CN_CHOICE_TEXT]
 	return out;
 }
 
-/* Bytes of the first entry of a list: with the modifiers that follow it. */
+/* Bytes of the first entry of a list, with its modifiers. */
 static size_t entry(const char *text)
 {
 	size_t len = strcspn(text, ","), more;

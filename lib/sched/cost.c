@@ -97,9 +97,11 @@ double cn_cost_message(const struct cn_cost *c, const struct cn_tree *t, uint32_
 	return cn_cost_message_and_wire(c, t, a, b, bytes, &wire);
 }
 
-/* An acknowledgement is asked for when half of the window has been sent. Each frame that it
+/*
+ * An acknowledgement is requested when half of the window has been sent. Each frame that it
  * acknowledges is one more that may be on its way: their number doubles per round trip until the
- * link is busy all the time. */
+ * link is busy all the time.
+ */
 double cn_cost_waits(const struct cn_cost *c, uint64_t frames, double interval, double way)
 {
 	const double round_trip = 2 * way - c->startup; /* no message's start-up back */

@@ -18,16 +18,16 @@
 struct cn_cost {
 	double startup; /* seconds: processing of a message at its ends, while others are sent */
 	double message; /* seconds of that in which a node's port sends nothing else */
-	double combine; /* seconds until a rank has combined a piece of a reduction */
+	double combine; /* seconds until a rank has combined a fragment of a reduction */
 	double combine_short; /* the same of short blocks, which the daemon combines */
-	double loss;	      /* seconds until frames that a port lost are sent again */
+	double loss;	      /* seconds until frames lost in a port are retransmitted */
 	double hop;	      /* seconds a switch needs besides storing the frame */
 	uint32_t payload;     /* bytes of the user's in a full frame */
 	uint32_t overhead;    /* bytes on the wire a frame besides */
 	double rate;	      /* bit/s of links whose rate the tree does not know */
 	double pace;	      /* seconds a frame at least, by a window; 0: no window */
 	uint32_t at_once; /* frames that a window lets go before the first is acknowledged, after
-			     which it has room for what is in cables; 0: all */
+			   * which it has room for what is in cables; 0: all */
 };
 
 /* Ordinary machines on Gigabit Ethernet: 10, 0.5, 40, 1, 5000, 5 us, 1476 of 1538 bytes;

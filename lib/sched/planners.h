@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside lib/sched: the generators, one a file, and what the all-to-all ones share.
+ * Internal to lib/sched: the planners, one per file, and code shared by the all-to-all ones.
  *
- * A generator is called by cn_sched_plan(), which has checked the layout and the plan, resolved
- * the permutation and emptied the schedule. It sets order and phases and adds the actions; it
- * takes time and memory proportional to the actions it adds and the number of nodes.
+ * A planner is called by cn_sched_plan(), which has checked the layout and the plan, resolved the
+ * permutation and cleared the schedule. It sets order and phases and adds the actions, in time and
+ * memory proportional to the actions and the nodes.
  */
 #ifndef CN_PLANNERS_H
 #define CN_PLANNERS_H
@@ -71,7 +71,7 @@ uint64_t cn_digest(uint64_t digest, uint64_t len);
 int cn_blocks_differ(uint32_t from, uint64_t sent, uint32_t to, uint64_t expected,
 		     struct cn_err *err);
 
-/* What the root knows, on its node. */
+/* The root's blocks, on its node. */
 const struct cn_blocks *cn_plan_root_blocks(const struct cn_layout *l, const struct cn_plan *p,
 					    uint32_t me);
 
@@ -88,7 +88,7 @@ int cn_alltoall_send(const struct cn_layout *l, const struct cn_plan *p, uint32_
 int cn_alltoall_recv(const struct cn_layout *l, const struct cn_plan *p, uint32_t me, uint32_t from,
 		     uint32_t phase, struct cn_sched *out, struct cn_err *err);
 
-/* Whom a node meets, by a permutation of contention-aware or plain node numbers. */
+/* The partner schedule of a node, by a permutation of contention-aware or plain node numbers. */
 struct cn_partners {
 	enum cn_permutation kind;
 	uint32_t nnodes, steps;

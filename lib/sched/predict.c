@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Predicted times of the exchanges, rings and of what goes one by one. What a prediction counts:
- * the time of the busiest link or port, and what is waited for besides. Loss is not predicted: an
- * algorithm that fills ports faster than they drain is a baseline, chosen only by name.
+ * Predicted times of exchanges, rings and sequential algorithms: the time of the busiest link or
+ * port, plus waiting times. Loss is not predicted: an algorithm that fills ports faster than they
+ * drain is a baseline, chosen only by name.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -269,7 +269,7 @@ static double blocks_on(const struct cn_network *n, uint32_t nodes, uint64_t rat
 	return (double)nodes * n->local * cn_cost_wire(n->cost, n->plan->bytes, rate);
 }
 
-/* What the busiest link takes for a scatter or gather; *root: the one of the root's node. */
+/* Seconds of the busiest link in a scatter or gather; *root: those of the root's link. */
 static double rooted_time(const struct cn_network *n, double *root)
 {
 	const struct cn_tree *t = n->layout->tree;

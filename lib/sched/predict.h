@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside lib/sched: predicted times, one function an algorithm (registry.c names them), from the
- * network as the cost model sees it.
+ * Internal to lib/sched: predicted times, one function per algorithm (registry.c names them), from
+ * the network as the cost model sees it.
  */
 #ifndef CN_PREDICT_H
 #define CN_PREDICT_H
@@ -20,10 +20,10 @@ struct cn_network {
 	double latency;	      /* of a block's first frame on the longest path */
 	double exchange;  /* seconds that the busiest link needs for an all-to-all of the plan */
 	uint64_t slowest; /* bit/s of the slowest link */
-	bool *no_memory;  /* set where a prediction lacked some, and is another one */
+	bool *no_memory;  /* set if a prediction lacked memory, and is a different one */
 };
 
-/* Notes a lack of memory; ok: there was enough. */
+/* Records a lack of memory; ok: there was enough. */
 static inline bool cn_network_had(const struct cn_network *n, bool ok)
 {
 	*n->no_memory |= !ok;

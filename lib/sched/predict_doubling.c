@@ -57,7 +57,8 @@ struct round {
 };
 
 /*
- * A message of a round, of so many pieces of so many bytes, besides what they take on the link.
+ * Adds a message of a round: its time, of `pieces` fragments of `bytes` bytes, besides that on the
+ * link.
  */
 static void add_message(struct rounds *x, const struct cn_cost *c, const struct cn_doubling *m,
 			uint32_t pieces, uint64_t bytes, struct round *r)
@@ -146,8 +147,8 @@ static struct exchange exchange(struct rounds *x, uint32_t messages, uint32_t pi
 	return exchange_of(x, messages, pieces, pieces, bytes);
 }
 
-/* Pieces of a message of an allgather: ranks that follow one another, or, of blocks of any size,
- * each, and the digest. */
+/* Fragments of a message of an allgather: one per run of consecutive ranks or, for blocks of any
+ * size, per block, plus the digest. */
 static uint32_t pieces_of(struct rounds *x, const struct cn_doubling *m)
 {
 	const uint32_t n = cn_doubling_ranks(x->n->layout, m, x->ranks);
@@ -162,9 +163,11 @@ static uint32_t pieces_of(struct rounds *x, const struct cn_doubling *m)
 	return pieces;
 }
 
-/* All rounds. A second piece of several frames counts half a start-up, as simulated; one of one
- * frame passes while the first is on its way. Where blocks are combined a message is one piece, as
- * its parts are cut into frames as one. */
+/*
+ * All rounds. A second fragment of several frames counts half a start-up, as simulated; a single
+ * frame overlaps the first. Where blocks are combined a message is one fragment, as its parts are
+ * fragmented into frames together.
+ */
 static void predict(struct rounds *x, bool gathers)
 {
 	const struct cn_layout *l = x->n->layout;
@@ -185,7 +188,7 @@ static void predict(struct rounds *x, bool gathers)
 	}
 }
 
-/* Messages may contend, and do where the ports have no room for all frames. */
+/* True if messages contend: the ports cannot hold all frames. */
 static bool contends(const struct cn_network *n)
 {
 	return n->window != COLLNET_WINDOW_OFF &&

@@ -261,10 +261,10 @@ static struct rounds measure_rounds(const struct cn_network *n, uint32_t parts, 
 
 /*
  * Seconds from the first frame of a block at a node until the node has combined all of it, of which
- * the links take `whole`, after as many hops. What comes while a piece is combined is the next
- * piece. So the first frame is a piece, and what follows it closely another; that is passed on
- * together, its first frame comes to the next node when the piece before is done there, and is a
- * piece again. Each hop makes one piece more, until pieces are frames.
+ * the links take `whole`, after as many hops. Data that arrive while a fragment is combined form
+ * the next fragment. So the first frame is a fragment, and the frames close behind it another;
+ * these are forwarded together, their first frame reaches the next node when the previous fragment
+ * is done there, and is a fragment again. Each hop adds one fragment, until fragments are frames.
  */
 static double rest(const struct cn_network *n, uint64_t frames, double frame, double whole,
 		   double hops)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the planners of reductions share.
+ * Shared by the planners of reductions.
  *
  * Every node lets the whole team's algorithm run, move by move, and keeps the actions that are its
- * own. So the two ends of a message agree on its places, and an algorithm is written once, as what
- * happens to values.
+ * own. So both ends of a message agree on its locations, and an algorithm is written once, as
+ * operations on values.
  *
  * A value is a combination of contributions in some rank's memory. Contributions are combined in
  * parts: the ranks of one node, or, where the operation is not commutative, ranks that follow one
  * another and are on one node. A part's ranks are combined on their node before anything is sent.
  *
- * Each value has a place of its own. It is combined in the place where its last operand arrived,
- * and not changed after it was sent.
+ * Each value has its own slot. It is combined in the slot where its last operand arrived, and
+ * immutable after it was sent.
  */
 #ifndef CN_REDUCTION_H
 #define CN_REDUCTION_H
@@ -31,7 +31,7 @@ struct cn_part {
 struct cn_value {
 	struct cn_span at;
 	uint32_t made; /* by this action of this node; CN_REDUCTION_NONE: of another, or always
-			  there */
+			* there */
 };
 
 struct cn_reduction {
@@ -52,7 +52,7 @@ struct cn_reduction {
  */
 int cn_reduction_init(struct cn_reduction *r, const struct cn_layout *l, const struct cn_plan *p,
 		      uint32_t me, bool ordered, struct cn_sched *out, struct cn_err *err);
-/* Frees, and returns the first failure. */
+/* Frees it, and returns the first failure. */
 int cn_reduction_done(struct cn_reduction *r);
 
 /* The part of a rank. */

@@ -3,10 +3,10 @@
  * The algorithms, one row each. Ids go on the wire, beside the operation: a row may be added, never
  * renumbered. The first row of an operation is its default.
  *
- * The global window of Eq. 4 belongs to the shuffle (Algorithm 2 of Tam and Wang). Schedules that
- * keep links to one message at a time have one of their own: nothing else makes a node wait that
- * sends at the rate of a link which carries a few acknowledgements besides, and the queue before it
- * would grow without end. The baselines run without one, as in the paper, unless the caller names
+ * The global window of Eq. 4 belongs to the shuffle (Algorithm 2 of Tam and Wang). Schedules with
+ * one message at a time per link have a window of their own: otherwise nothing throttles a node
+ * that sends at the rate of a link that also carries acknowledgements, and the queue before it
+ * would grow without bound. The baselines run without one, as in the paper, unless the caller names
  * it.
  */
 #include <stdio.h>

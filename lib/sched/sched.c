@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Storage of schedules, and the one door to the planners: checks what every generator relies on.
+ * Storage of schedules, and the interface to the planners: checks the preconditions of all
+ * planners.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ int cn_sched_add(struct cn_sched *s, const struct cn_action *a, struct cn_err *e
 		return rc;
 	}
 	if (s->stop != NULL && atomic_load_explicit(s->stop, memory_order_relaxed)) {
-		return cn_fail(err, COLLNET_ERANK, "the schedule is not wanted any more");
+		return cn_fail(err, COLLNET_ERANK, "planning of the schedule was cancelled");
 	}
 	actions = cn_vector_grow(s->actions, s->n, &s->cap, sizeof(*actions));
 	if (actions == NULL) {

@@ -2,12 +2,12 @@
 /*
  * Schedules are data: what one node does in a collective operation.
  *
- * A planner is a pure function from (layout of the team, operation, sizes) to a schedule: a list
- * of actions with their dependencies, and how sends take turns. One engine (lib/coll) runs any
- * schedule. Nodes, not ranks, send frames: the ranks of one node share its link, so a schedule is
- * a node's, and data between ranks of one node moves by copies.
+ * A planner is a pure function from (layout of the team, operation, sizes) to a schedule: a list of
+ * actions with their dependencies, and the order of sends. One engine (lib/coll) runs any schedule.
+ * Nodes, not ranks, send frames: the ranks of one node share its link, so a schedule is a node's,
+ * and data between ranks of one node moves by copies.
  *
- * What every schedule keeps (tests/unit proves it):
+ * Invariants of every schedule (checked by tests/unit):
  *  - the sends of node a to node b are, in list order, exactly the receives of b from a, with the
  *    same spans and lengths: the position in the stream of bytes from a to b names the message
  *    (where blocks have sizes of their own, a span on the other node has CN_OFFSET_UNKNOWN);
@@ -121,7 +121,7 @@ struct cn_block {
 };
 
 /*
- * What one rank knows of a vector operation: blocks for or from rank i.
+ * The blocks that one rank knows of a vector operation, for or from rank i.
  *
  *   alltoallv    send, recv
  *   allgatherv   recv, equal lengths on all ranks; it sends recv[rank].len bytes
@@ -181,26 +181,26 @@ bool cn_call_swaps(const struct cn_call *c, const void *send, const void *recv);
 uint64_t cn_blocks_pack(const struct cn_block *b, uint32_t n, const void *from, void *to);
 /* The other way round. */
 void cn_blocks_unpack(const struct cn_block *b, uint32_t n, const void *from, void *to);
-/* Where they are then. */
+/* Sets the offsets that they have then. */
 void cn_blocks_follow(struct cn_block *b, uint32_t n);
 uint64_t cn_blocks_bytes(const struct cn_block *b, uint32_t n);
 
-/* How the sends of a schedule take turns. */
+/* The order of a schedule's sends. */
 enum cn_order {
-	CN_ORDER_IN_TURN = 0,	  /* a message at a time, in list order */
+	CN_ORDER_IN_TURN = 0,	  /* one message at a time, in list order */
 	CN_ORDER_INTERLEAVED = 1, /* frame by frame over destinations (Algorithm 1): see below */
-	CN_ORDER_ANY = 2,	  /* the first in list order that can go on, but never past an
-				     unfinished message to the same node */
+	CN_ORDER_ANY = 2, /* the first in list order that can progress, but never past an unfinished
+			   * message to the same node */
 };
 
 /*
  * INTERLEAVED takes turns over destinations, not over messages. All messages to one node, in list
- * order, are one stream of frames (coll/op_frames.c cuts it). Round r sends frame r of the
- * stream to the node that appears first in the list, then frame r of the stream to the node that
- * appears second, and so on; then round r + 1. A destination whose stream has ended is left out;
- * a destination whose next frame cannot go now is waited for, not passed over. So the messages
- * from a to b follow one another whole, and the next message to b may begin while messages to
- * other nodes are still unfinished.
+ * order, are one stream of frames (coll/op_frames.c cuts it). Round r sends frame r of the stream
+ * to the node that appears first in the list, then frame r of the stream to the node that appears
+ * second, and so on; then round r + 1. A destination whose stream has ended is left out; a
+ * destination whose next frame cannot go now is waited for, not passed over. So messages from a to
+ * b are sent one after the other, and the next message to b may begin while messages to other nodes
+ * are unfinished.
  */
 
 enum cn_action_kind {
@@ -208,21 +208,21 @@ enum cn_action_kind {
 	CN_ACT_RECV = 1,
 	CN_ACT_COPY = 2,   /* between ranks of this node */
 	CN_ACT_WAIT = 3,   /* IN_TURN: the sends after it in the list, of which there is one at
-			      least, do not start before the action that it depends on
-			      (CN_DEP_COMPLETE) is complete */
+			    * least, do not start before the action that it depends on
+			    * (CN_DEP_COMPLETE) is complete */
 	CN_ACT_REDUCE = 4, /* src combined with `right` into dst, all three of one rank of this
-			      node; dst may be one of the two */
+			    * node; dst may be one of the two */
 };
 
 /*
  * The rank that has the memory of a CN_ACT_REDUCE does the arithmetic, whole elements at a time;
- * its REDUCE actions follow one another in list order. Memory that was sent is not changed any
- * more, for it may have to be sent again.
+ * its REDUCE actions follow one another in list order. Memory that was sent is immutable, as it may
+ * be retransmitted.
  */
 
 /*
  * A synchronisation is an empty message without a buffer (CN_BUF_NONE, len 0): a SEND after the
- * message that it follows, a RECV, and a WAIT for that before the message that it holds back.
+ * message that it follows, a RECV, and a WAIT for that before the message that it delays.
  */
 
 enum cn_dep {
@@ -241,7 +241,7 @@ enum cn_buffer {
 
 #define CN_OFFSET_UNKNOWN UINT64_MAX
 
-/* A place in a rank's buffer. */
+/* A buffer reference: a range of a rank's buffer. */
 struct cn_span {
 	enum cn_buffer buffer;
 	uint32_t rank;
@@ -278,7 +278,7 @@ struct cn_sched {
 	uint32_t phases;
 	uint32_t n, cap;
 	uint32_t most;		 /* actions that a planner may add; 0: as many as any team needs */
-	const atomic_bool *stop; /* true: nobody wants it any more, and it fails; NULL: never */
+	const atomic_bool *stop; /* true: cancelled, planning fails; NULL: never */
 	struct cn_action *actions;
 };
 
@@ -292,7 +292,7 @@ struct cn_layout {
 	const uint32_t *first;	    /* [nnodes + 1] where a node's ranks begin in ranks[] */
 	const uint32_t *ranks;	    /* [nranks] the ranks, node by node, ascending */
 	const uint32_t *logical;    /* [nnodes] contention-aware number of a node (a permutation of
-				    0 .. nnodes - 1), or NULL: the node's own number */
+				     * 0 .. nnodes - 1), or NULL: the node's own number */
 	const struct cn_tree *tree; /* the network of the nodes, node for node; NULL: not known */
 	uint32_t headers; /* bytes of the encapsulation per frame, the same on all nodes */
 	uint64_t rate;	  /* bit/s of links whose rate the tree does not know; 0: not known */
@@ -310,7 +310,7 @@ struct cn_plan {
 	uint16_t function;    /* reductions: what combines two elements; the same on all ranks */
 	uint8_t user_defined; /* reductions: the function; only the choice depends on it */
 	uint8_t ordered;      /* reductions: 1: only neighbours in the order of the ranks may be
-				 combined; 0: any two (the operation is commutative) */
+			       * combined; 0: any two (the operation is commutative) */
 	uint64_t segment;     /* bytes, for pipelined algorithms; 0: chosen by the cost model */
 	/* Vector operations: what the planned node's ranks know, in the order of the layout. */
 	const struct cn_blocks *blocks;
@@ -333,7 +333,7 @@ enum cn_window_rule {
 	CN_WINDOW_LINK = 2,	/* no link has two messages at a time: cn_topo_link_window() */
 	CN_WINDOW_FAN_IN = 3,	/* many nodes send to one: cn_topo_fan_in() */
 	CN_WINDOW_TWO_WAY = 4,	/* a link has one message each way, of a chain: LINK's, and half of
-				   it towards each node */
+				 * it towards each node */
 	CN_WINDOW_RULES = 5,
 };
 
@@ -374,8 +374,8 @@ const char *cn_algorithm_names(enum cn_op_kind op, char *out, size_t size);
  * only where no link has several channels, which the paper does not know. */
 unsigned cn_algorithm_guarantees(const struct cn_algorithm *a, const struct cn_layout *l);
 
-/* Bytes of the messages from one node to another that are cut into frames together
- * (coll/op_frames.c), where all of them are not more. On the wire. */
+/* Messages from one node to another are fragmented into frames together (coll/op_frames.c) if all
+ * of them have at most this many bytes. On the wire. */
 #define CN_STREAM_SHORT 65536u
 /* Frames of an all-to-all that a node has for another one, at most; `payload`: bytes of a frame. */
 uint64_t cn_frames_per_pair(const struct cn_layout *l, uint64_t bytes, uint64_t payload);

@@ -232,8 +232,9 @@ static bool goes_at_once(const struct cn_network *n)
 }
 
 /*
- * Seconds until a window of frames that go one way is acknowledged: an acknowledgement is asked for
- * when half of them have been sent. The first nodes of a scan get nothing that is a clock.
+ * Seconds until a window of frames that go one way is acknowledged: an acknowledgement is requested
+ * when half of them have been sent. The first nodes of a scan receive no data that would clock
+ * them.
  */
 static double acknowledged(const struct cn_network *n, uint32_t window)
 {
@@ -357,7 +358,7 @@ const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_
 	}
 	n = predict(l, p, &cost, all, &no_memory);
 	if (no_memory) {
-		return NULL; /* other nodes, which had it, could select another one */
+		return NULL; /* other nodes, with memory, could select another one */
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (all[i].seconds < 0 || all[i].algorithm->baseline) {

@@ -3,8 +3,8 @@
  * The choice of an algorithm: for operation, size and network a predicted time of every row of the
  * registry, all from one cost model (cost.h), and the row with the smallest.
  *
- * Every node decides for itself and all must decide alike: only what all know goes in (layout,
- * topology, plan), in arithmetic that is the same everywhere. A later row of the registry is chosen
+ * Every node decides for itself, and all must decide alike: the input is known to all (layout,
+ * topology, plan), and the arithmetic is the same everywhere. A later row of the registry is chosen
  * only when it is at least 0.1 % faster, so that equal ones do not alternate. Rows marked as
  * baselines are predicted, and chosen only by name.
  */
@@ -17,13 +17,14 @@
 struct cn_prediction {
 	const struct cn_algorithm *algorithm;
 	double seconds; /* negative: it cannot run here */
-	char why[160]; /* what the time consists of, or why it cannot run; a clause, no full stop */
+	char why[160];	/* explanation of the time, or why it cannot run; a clause without a full
+			 * stop */
 };
 
 /*
  * Predictions of all rows of plan->op, in the order of the registry; returns how many there are.
- * plan->algorithm is not looked at. Time proportional to what the generators need to lay out their
- * trees and rings once, not to their schedules.
+ * plan->algorithm is ignored. Time proportional to what the generators need to lay out their trees
+ * and rings once, not to their schedules.
  */
 size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
 		  struct cn_prediction out[CN_ALGORITHMS_MAX]);

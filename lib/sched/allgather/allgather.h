@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the algorithms of allgather share: where blocks are, and the copies on a node. Blocks come
- * to the lowest rank of a node, are passed on from there, and are copied to its other ranks.
+ * Shared by the algorithms of allgather: the location of blocks, and the copies on a node. Blocks
+ * are received by the lowest rank of a node, forwarded from there, and copied to its other ranks.
  */
 #ifndef CN_ALLGATHER_H
 #define CN_ALLGATHER_H
@@ -17,18 +17,18 @@ struct cn_allgather {
 	struct cn_err *err;
 };
 
-/* Of a rank's block. */
+/* Length of a rank's block. */
 uint64_t cn_allgather_length(const struct cn_allgather *g, uint32_t origin);
 /* The block of `origin` in the receive buffer of rank i of a node. */
 struct cn_span cn_allgather_place(const struct cn_allgather *g, uint32_t node, uint32_t i,
 				  uint32_t origin);
 /* Adds an action for a block; in the vector variant those of no bytes are left out. */
 int cn_allgather_add(const struct cn_allgather *g, const struct cn_action *a);
-/* Each rank's own block into all receive buffers of the node; first, in the vector variant, whether
- * its ranks agree about all blocks. */
+/* Copies each rank's own block into all receive buffers of the node; in the vector variant, first
+ * checks that its ranks agree about all blocks. */
 int cn_allgather_own(const struct cn_allgather *g);
-/* The blocks of ranks origin .. origin + n - 1 (vector variant: n is 1), which action `received`
- * receives, on to the node's other ranks. */
+/* Copies the blocks of ranks origin .. origin + n - 1 (vector variant: n is 1), received by action
+ * `received`, to the node's other ranks. */
 int cn_allgather_share(const struct cn_allgather *g, uint32_t origin, uint32_t n, uint32_t phase,
 		       uint32_t received);
 

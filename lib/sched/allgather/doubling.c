@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Allgather by rounds of doubling over the nodes, in the order of their numbers: as few messages
- * one after the other as there can be, each of all blocks that the node has. Blocks of ranks that
- * follow one another are one message.
+ * Allgather by rounds of doubling over the nodes, in the order of their numbers: the minimum number
+ * of sequential messages, each of all blocks that the node has. Blocks of consecutive ranks are one
+ * message.
  *
- * The sends of a round wait for the receives of the one before. Sends go in turn, so by then all
- * earlier receives have been waited for too.
+ * The sends of a round wait for the receives of the previous one. Sends are in list order, so by
+ * then all earlier receives are complete too.
  *
- * In the vector variant the places on the other node are not known, so each block is a message, and
- * a digest precedes those of a round.
+ * In the vector variant the offsets on the other node are not known, so each block is a message,
+ * and a digest precedes those of a round.
  */
 #include "sched/allgather/doubling.h"
 
@@ -74,7 +74,7 @@ struct gathering {
 	uint32_t n;
 };
 
-/* The blocks of a message, like `a`, which has neither spans nor length. */
+/* Adds the blocks of a message, like `a`, which has neither spans nor length. */
 static int blocks(struct gathering *x, const struct cn_doubling *m, struct cn_action a)
 {
 	const struct cn_allgather *g = &x->g;
@@ -93,7 +93,7 @@ static int blocks(struct gathering *x, const struct cn_doubling *m, struct cn_ac
 	return rc;
 }
 
-/* The same of blocks of any size. */
+/* The same for blocks of any size. */
 static int vector_blocks(struct gathering *x, const struct cn_doubling *m, struct cn_action a)
 {
 	const struct cn_allgather *g = &x->g;
@@ -119,7 +119,8 @@ static int message(struct gathering *x, struct cn_doubling m, struct cn_action a
 	return x->g.blocks != NULL ? vector_blocks(x, &m, a) : blocks(x, &m, a);
 }
 
-/* The sends that follow wait for what actions `from` and later bring to the lowest rank. */
+/* Makes the sends that follow wait for the receives of actions `from` and later at the lowest
+ * rank. */
 static int wait_for(const struct cn_allgather *g, uint32_t from)
 {
 	const uint32_t lowest = g->l->ranks[g->l->first[g->me]], end = g->out->n;

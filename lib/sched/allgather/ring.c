@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Allgather on a logical ring: at step 1 a node sends the blocks of its own ranks to its right
- * neighbour, at step i what came from its left at step i - 1, as the bytes come (n - 1 steps).
+ * neighbour, at step i those received from its left at step i - 1, pipelined by byte (n - 1 steps).
  *
  * Four algorithms that differ in the order of the nodes on the ring. `ring` goes by node numbers,
  * which follow the topology: hosts of one switch are neighbours, so each switch-to-switch link
@@ -19,11 +19,12 @@
 
 struct ring {
 	struct cn_allgather g;
-	const uint32_t *order;	     /* [nnodes] nodes round the ring; NULL: by their numbers */
-	uint32_t left, right, place; /* place: of this node, on the ring */
+	const uint32_t *order;	     /* [nnodes] nodes in ring order; NULL: by number */
+	uint32_t left, right, place; /* place: index of this node on the ring */
 };
 
-/* In the vector variant: the sizes, which are equal on all ranks here, and for the neighbours. */
+/* Vector variant: checks that the ranks here agree on the sizes, and exchanges their digest with
+ * the neighbours. */
 static int digest(const struct ring *r)
 {
 	const struct cn_allgather *g = &r->g;
@@ -45,7 +46,7 @@ static int digest(const struct ring *r)
 	return rc;
 }
 
-/* A block on its way round the ring, seen from the node that has it in hand. */
+/* The location of a block on a node as it goes round the ring. */
 static struct cn_span block_at(const struct ring *r, uint32_t node, uint32_t phase, uint32_t origin)
 {
 	if (phase == 0) {
@@ -54,7 +55,7 @@ static struct cn_span block_at(const struct ring *r, uint32_t node, uint32_t pha
 	return cn_allgather_place(&r->g, node, 0, origin);
 }
 
-/* The blocks of node `owner` to the right; `received` is the receive of the first of them. */
+/* Sends the blocks of node `owner` to the right; `received` is the receive of the first of them. */
 static int send_right(const struct ring *r, uint32_t owner, uint32_t phase, uint32_t received)
 {
 	const struct cn_allgather *g = &r->g;
@@ -103,7 +104,7 @@ static int receive_left(const struct ring *r, uint32_t owner, uint32_t phase, ui
 	return COLLNET_OK;
 }
 
-/* What came to the lowest rank, on to the node's other ranks. */
+/* Copies received blocks from the lowest rank to the node's other ranks. */
 static int share(const struct ring *r, uint32_t owner, uint32_t phase, uint32_t received)
 {
 	const struct cn_layout *l = r->g.l;
@@ -117,7 +118,7 @@ static int share(const struct ring *r, uint32_t owner, uint32_t phase, uint32_t 
 	return rc;
 }
 
-/* The node at a place of the ring; places go round. */
+/* The node at an index of the ring, modulo its size. */
 static uint32_t node_at(const struct ring *r, uint32_t place)
 {
 	place %= r->g.l->nnodes;

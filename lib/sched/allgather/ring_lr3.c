@@ -40,7 +40,7 @@
 #include "sched/allgather/ring_lr3.h"
 #include "util/vector.h"
 
-/* Up to here L grows by one; from here by half, until it is feasible, and then it is halved in. */
+/* Up to here L grows by one; from here by half until feasible, followed by bisection. */
 #define CN_LR3_STEP_BY_ONE 8u
 
 /* ---- storage ------------------------------------------------------------------------------ */
@@ -141,7 +141,7 @@ static int find_front(struct cn_lr3 *s, const struct cn_crossing *c)
 		int rc;
 
 		while (low < high) {
-			uint32_t mid = low == p ? p : low + (high - low) / 2; /* it is often p */
+			uint32_t mid = low == p ? p : low + (high - low) / 2; /* often p */
 
 			rc = lay_between(s, c, x[mid], x[q_end - 1]);
 			if (rc < 0) {
@@ -154,7 +154,7 @@ static int find_front(struct cn_lr3 *s, const struct cn_crossing *c)
 			break;
 		}
 		p = low;
-		high = q_end - 1; /* it will do */
+		high = q_end - 1; /* feasible */
 		while (low < high) {
 			uint32_t mid = low == p ? p : low + (high - low) / 2;
 

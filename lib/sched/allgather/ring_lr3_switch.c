@@ -122,7 +122,7 @@ int cn_lr3_open(struct cn_lr3 *s, const struct cn_crossing *c)
 	return COLLNET_OK;
 }
 
-/* What a segment does to level i: its ends of at most T - v, less those of at least v. */
+/* The effect of a segment on level i: its ends of at most T - v, less those of at least v. */
 static int32_t effect(const struct cn_lr3 *s, const struct cn_ring_segment *d, uint32_t i)
 {
 	uint32_t v = s->levels[i], w = s->most - v;
@@ -130,7 +130,7 @@ static int32_t effect(const struct cn_lr3 *s, const struct cn_ring_segment *d, u
 	return (d->end[0] <= w) + (d->end[1] <= w) - (d->end[0] >= v) - (d->end[1] >= v);
 }
 
-/* The most that child i of the choosing ones can do to a level, by any of its pairs. */
+/* The maximum effect on a level of choosing child i, over its pairs. */
 static int32_t best_effect(const struct cn_lr3 *s, uint32_t v, uint32_t level)
 {
 	int32_t best = -2;
@@ -143,7 +143,8 @@ static int32_t best_effect(const struct cn_lr3 *s, uint32_t v, uint32_t level)
 	return best;
 }
 
-/* Levels are the big heights that can occur (others say nothing new), sums those of the decided. */
+/* Computes the levels, which are the big heights that can occur (others are redundant), and the
+ * sums of the decided segments. */
 static void take_stock(struct cn_lr3 *s, const struct cn_crossing *c, uint32_t n)
 {
 	uint32_t k = 0;
@@ -196,9 +197,7 @@ static bool hopeless(const struct cn_lr3 *s)
 	return false;
 }
 
-/*
- * Child j of the choosing ones becomes decided (sign 1: by the segment in d[]) or undecided (-1).
- */
+/* Marks choosing child j decided (sign 1: by the segment in d[]) or undecided (-1). */
 static void decide(struct cn_lr3 *s, const struct cn_crossing *c, uint32_t j, int32_t sign)
 {
 	uint32_t m = (uint32_t)s->many[j], v = c->child[c->hosts + m];

@@ -95,7 +95,7 @@ static void match(struct cn_ring_matching *w, uint32_t a, uint32_t b)
 	w->mate[b] = a;
 }
 
-/* If they lie on different cycles: a gets b's partner and b gets a's. True: one cycle less. */
+/* If they are on different cycles, swaps the partners of a and b. True: one cycle less. */
 static bool swap_partners(struct cn_ring_matching *w, uint32_t a, uint32_t b)
 {
 	uint32_t of_a = w->mate[a], of_b = w->mate[b];

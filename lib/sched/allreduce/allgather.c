@@ -19,10 +19,10 @@
 struct gathering {
 	struct cn_reduction r;
 	uint32_t me;	 /* the part of this node */
-	uint32_t copies; /* actions that come before all messages, which wait for them */
+	uint32_t copies; /* copies before all messages, which wait for them */
 	uint32_t *begin; /* [nparts + 1] a node's places in the array; node by position */
 	uint32_t *place; /* [nranks] of a rank's block */
-	uint32_t *made;	 /* [nranks] what brought the block of a place to this node */
+	uint32_t *made;	 /* [nranks] the action that brought a slot's block to this node */
 };
 
 /* A place in the array of the node at position `part`. */
@@ -34,7 +34,7 @@ static struct cn_span span_of(const struct gathering *g, uint32_t part, uint32_t
 	return s;
 }
 
-/* The ranks' blocks into their places; the node's sends wait for them. */
+/* Copies the ranks' blocks into their slots; the node's sends wait for the copies. */
 static void begin(struct gathering *g)
 {
 	struct cn_reduction *r = &g->r;
@@ -55,7 +55,7 @@ static void begin(struct gathering *g)
 	g->copies = r->out->n;
 }
 
-/* Places first .. end - 1, after the last of the receives that brought them. */
+/* Sends slots first .. end - 1, after the last receive that filled them. */
 static void pass(struct gathering *g, const struct cn_doubling *m, uint32_t first, uint32_t end,
 		 uint32_t phase)
 {
@@ -94,7 +94,7 @@ static void exchange(struct gathering *g)
 	}
 }
 
-/* All blocks: in the order of the ranks where it matters, else in that of the array. */
+/* Combines all blocks: in rank order where it matters, else in array order. */
 static void combine(struct gathering *g)
 {
 	struct cn_reduction *r = &g->r;
@@ -111,7 +111,7 @@ static void combine(struct gathering *g)
 	cn_reduction_share(r, mine, (struct cn_value){ result, v.made }, r->p->bytes);
 }
 
-/* Ranks of one node: the first one combines. */
+/* A single node: its first rank combines. */
 static void alone(struct cn_reduction *r)
 {
 	const struct cn_part *part = &r->parts[0];

@@ -2,12 +2,11 @@
 /*
  * Allreduce along a chain: the first part's contribution goes to the next, which combines it with
  * its own, and so on to the last; the result comes back along the chain. All byte by byte, so that
- * every link is used in both directions at once. For long blocks of operations that are not
- * commutative.
+ * every link is used in both directions at once. For long blocks of non-commutative operations.
  *
- * A node sends in any order: the result comes back while it still sends forward. In turn, nothing
- * would go back before the last byte has gone forward, and where both messages come in through one
- * port that takes twice as long as the message. The result would then take as long again.
+ * A node sends in any order: the result returns while it still sends forward. In list order,
+ * nothing would return before the last byte was sent forward, which takes twice the message's time
+ * where both messages share a port, and the result would take as long again.
  */
 #include "sched/planners.h"
 #include "sched/reduction.h"

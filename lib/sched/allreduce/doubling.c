@@ -5,8 +5,7 @@
  * rounds every member has everything, in the order of the parts, by the same combinations and so
  * with the same bits.
  *
- * Pairs begin with their other part's contribution to the member, and end with the result's way
- * back.
+ * Pairs begin with the other part's contribution to the member, and end with the result sent back.
  */
 #include "sched/allreduce/power.h"
 #include "sched/planners.h"

@@ -31,13 +31,13 @@ struct halving {
 	struct cn_power w;
 	uint32_t chunks; /* ranges of the block at the end of the rounds: a power of two */
 	uint32_t phase;	 /* the next */
-	bool all;	 /* the result goes to all ranks */
+	bool all;	 /* allreduce: all ranks get the result */
 	uint32_t me;	 /* the part of this node */
-	uint32_t *made;	 /* [chunks] what made a chunk of its value, or its result */
-	uint32_t *came;	 /* [chunks] what brought a chunk to combine */
+	uint32_t *made;	 /* [chunks] the action that made a chunk of its value or result */
+	uint32_t *came;	 /* [chunks] the receive of a chunk to combine */
 };
 
-/* The number of one of power.h's members, and the other way round. */
+/* The number of a member of power.h, and the inverse. */
 static uint32_t number(const struct halving *h, uint32_t member)
 {
 	return member ^ (h->all ? 0 : cn_power_root(&h->w));
@@ -61,7 +61,7 @@ static uint64_t cut(const struct halving *h, uint32_t chunk)
 	return h->r.p->bytes / element * chunk / h->chunks * element;
 }
 
-/* What member i has before the round of `bit`. */
+/* The range that member i has before the round of `bit`. */
 static struct range range_of(const struct halving *h, uint32_t i, uint32_t bit)
 {
 	uint32_t first = 0, count = h->chunks;
@@ -104,7 +104,7 @@ static uint32_t *entry(const struct halving *h, uint32_t *of, uint32_t i)
 	return &of[i & (h->chunks - 1)];
 }
 
-/* What made the chunk of member i in the value of a part, or in its result. */
+/* The action that made the chunk of member i in a part's value or result. */
 static uint32_t made(const struct halving *h, uint32_t part, uint32_t i)
 {
 	return part == h->me ? *entry(h, h->made, i) : CN_REDUCTION_NONE;
@@ -115,14 +115,14 @@ static struct cn_span result_of(const struct halving *h, uint32_t part, struct r
 	return cn_reduction_result(cn_power_handler(&h->r, part), x.at);
 }
 
-/* The place of a range in that of another one. */
+/* The span of a range within that of another one. */
 static struct cn_span within(struct cn_span s, struct range all, struct range x)
 {
 	s.offset += x.at - all.at;
 	return s;
 }
 
-/* The chunks of a member's message in a round, which go to the member i ^ bit. */
+/* Sends the chunks of a member's message in a round to the member i ^ bit. */
 static void send_chunks(struct halving *h, uint32_t i, uint32_t bit)
 {
 	struct cn_reduction *r = &h->r;
@@ -180,9 +180,8 @@ static void round_of(struct halving *h, uint32_t bit)
 }
 
 /*
- * A part of a pair that is no member, and a member that has chunk k when ranges are not halved any
- * more: one near by. Message n of one per pair and chunk: in each phase a part has one, and a
- * member one.
+ * A part that is no member, and a nearby member that has chunk k when ranges are no longer halved.
+ * Message n of one per pair and chunk: in each phase a part has one, and a member one.
  */
 struct aside {
 	uint32_t other, part, k, phase;
@@ -196,7 +195,7 @@ static struct aside aside_of(const struct halving *h, uint32_t n)
 	return (struct aside){ cn_power_other(&h->w, pair), part_of(h, taker), k, h->phase + turn };
 }
 
-/* What the other parts of pairs contribute. */
+/* Combines the contributions of the other parts of pairs. */
 static void fold_others(struct halving *h)
 {
 	struct cn_reduction *r = &h->r;
@@ -227,7 +226,7 @@ static struct cn_value value_of(const struct halving *h, uint32_t part, uint32_t
 	return (struct cn_value){ result_of(h, part, chunk(h, i)), made(h, part, i) };
 }
 
-/* A chunk of the result to another part, and its ranks. */
+/* Sends a chunk of the result to another part, and its ranks. */
 static void send_result(struct halving *h, uint32_t part, uint32_t to, uint32_t i, uint32_t phase)
 {
 	struct cn_reduction *r = &h->r;
@@ -241,7 +240,7 @@ static void send_result(struct halving *h, uint32_t part, uint32_t to, uint32_t 
 	cn_reduction_share(r, &r->parts[to], v, x.len);
 }
 
-/* And the result to them. */
+/* Sends the result to the other parts of pairs. */
 static void send_results(struct halving *h)
 {
 	for (uint32_t n = 0; n < h->w.pairs * h->chunks; n++) {
@@ -252,7 +251,7 @@ static void send_results(struct halving *h)
 	h->phase += h->w.pairs > 0 ? h->chunks : 0;
 }
 
-/* Chunks that are complete, to all members, and the ranks of their parts. */
+/* Distributes complete chunks to all members and the ranks of their parts. */
 static void gather(struct halving *h)
 {
 	struct cn_reduction *r = &h->r;
@@ -272,7 +271,7 @@ static void gather(struct halving *h)
 	}
 }
 
-/* The chunks that are complete, to the root, which has its own. */
+/* Sends the complete chunks to the root, which has its own. */
 static void gather_at_root(struct halving *h)
 {
 	struct cn_reduction *r = &h->r;

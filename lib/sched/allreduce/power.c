@@ -4,8 +4,8 @@
 
 #include "sched/cost.h"
 
-/* What one more round of halving must save: it wakes all nodes once more. More in a reduce, which
- * needs no window if it does not halve. */
+/* The minimum gain of one more round of halving, which wakes all nodes once more. Larger in a
+ * reduce, which needs no window without halving. */
 #define WORTH_A_ROUND	     0.95
 #define WORTH_A_ROUND_TO_ONE 0.85
 
@@ -38,18 +38,20 @@ uint32_t cn_power_root(const struct cn_power *w)
 	return w->root < 2 * w->pairs ? w->root / 2 : w->root - w->pairs;
 }
 
-/* Seconds of a round whose messages have so many bytes, through one switch. */
+/* Seconds of a round with messages of `bytes` bytes, through one switch. */
 static double round_of(const struct cn_cost *c, uint64_t slowest, uint64_t bytes)
 {
 	return c->startup + c->hop + cn_cost_wire(c, bytes, slowest) +
 	       cn_cost_wire(c, cn_cost_frame(c, bytes), slowest);
 }
 
-/* No chunk is empty, and what fits in a frame is not halved: frames cost processor time at both
- * ends, of which the model knows nothing where many nodes' processors are shared.
+/*
+ * No chunk is empty, and one frame is not halved: frames cost processor time at both ends, which
+ * the model does not include where many nodes share processors.
  *
  * A chunk comes back in one more round of an allreduce; those of a reduce come to the root in a
- * round of their own, one behind the other. */
+ * round of their own, one behind the other.
+ */
 uint32_t cn_power_chunks(const struct cn_layout *l, const struct cn_plan *p, uint32_t members)
 {
 	const struct cn_cost cost = cn_cost_of(l);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside lib/sched: a reduction in rounds, in which as many parts take part as the largest power of
- * two: the members. Of parts beyond it, as many pairs of neighbours as there are too many have
- * their upper one as a member, or the root's.
+ * Internal to lib/sched: a reduction in rounds among the largest power of two of the parts: the
+ * members. Each excess part forms a pair with a neighbour, whose upper part, or the root's, is a
+ * member.
  */
 #ifndef CN_POWER_H
 #define CN_POWER_H
@@ -17,7 +17,7 @@ struct cn_power {
 	uint32_t root; /* a part that is a member; CN_POWER_NO_ROOT */
 };
 
-/* The largest power of two of so many parts, and the rest. */
+/* Divides the parts into the largest power of two and the pairs. */
 struct cn_power cn_power_of(uint32_t parts, uint32_t root);
 /* The part of member i. */
 uint32_t cn_power_part(const struct cn_power *w, uint32_t i);
@@ -25,8 +25,8 @@ uint32_t cn_power_part(const struct cn_power *w, uint32_t i);
 uint32_t cn_power_other(const struct cn_power *w, uint32_t pair);
 /* The member whose part is the root's. */
 uint32_t cn_power_root(const struct cn_power *w);
-/* Into how many chunks recursive halving cuts a block, by the cost model: a power of two, less than
- * the members unless there is one. */
+/* The number of chunks of a block in recursive halving, by the cost model: a power of two, less
+ * than the members unless there is one. */
 uint32_t cn_power_chunks(const struct cn_layout *l, const struct cn_plan *p, uint32_t members);
 /* Whether member i sends in the round of `bit`, to member i ^ bit, which combines. All do while
  * ranges are halved, and in an allreduce. Then, in a reduce, one of two does, and only the other

@@ -29,7 +29,7 @@ static void divide(const struct cn_reduction *r, struct cn_chunk *chunks)
 	}
 }
 
-/* The complete chunks go once more round the ring. */
+/* Sends the complete chunks once more round the ring (allgather). */
 static void spread(struct cn_reduction *r, struct cn_chunk *chunks)
 {
 	for (uint32_t c = 0; c < r->nparts; c++) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * All-to-all in phases without contention, as few as the most loaded link of the tree allows: Faraj
- * and Yuan's message scheduling (see aapc.h). A node sends its messages in the order of their
- * phases. It never waits for a phase as a whole: where one of its messages shares a link with
- * another node's message of an earlier phase, that one's sender tells it when that is sent.
+ * and Yuan's message scheduling (see aapc.h). A node sends its messages in order of phases. It
+ * never waits for a whole phase: where one of its messages shares a link with another node's
+ * message of an earlier phase, that node sends it a synchronisation after the message.
  *
- * In a phase the list has the waits, the message, what others are told after it, and what comes:
- * the message first, then what this node is told after messages of that phase. What closes the
- * operation, so that the next one finds the links free, is told last: nobody waits for it, but the
- * operation is not complete before.
+ * In a phase the list has the waits, the message, the synchronisations to others after it, and the
+ * receives: the message first, then the synchronisations after messages of that phase. The closing
+ * synchronisations, which ensure that the next operation finds the links free, come last: no send
+ * waits for them, but the operation completes only after them.
  */
 #include <stdlib.h>
 
@@ -18,10 +18,10 @@
 
 enum item_kind { SYNC_RECV = 0, MESSAGE = 1, SYNC_SEND = 2, CLOSE = 3 };
 
-/* Something of the list, by `phase`, by kind, by `until`. */
+/* An entry of the list, sorted by `phase`, kind, `until`. */
 struct item {
-	uint32_t phase, until; /* until: phase of the message that a synchronisation lets go; CLOSE:
-				* none of this operation */
+	uint32_t phase, until; /* until: phase of the message that waits for a synchronisation;
+				* CLOSE: none of this operation */
 	uint32_t peer;	       /* place */
 	enum item_kind kind;
 };
@@ -38,7 +38,7 @@ struct part {
 	uint32_t me; /* node */
 	struct cn_aapc *a;
 	struct cn_aapc_sync *sync;
-	struct items sends, recvs; /* recvs: messages and synchronisations that come */
+	struct items sends, recvs; /* recvs: messages and synchronisations received */
 	uint32_t *index;	   /* [recvs.n] place in the schedule of a synchronisation */
 };
 
@@ -70,7 +70,7 @@ static int compare_items(const void *x, const void *y)
 	return a->peer < b->peer ? -1 : a->peer > b->peer;
 }
 
-/* What this node sends, to whom, and whom it tells. */
+/* Collects this node's messages and synchronisations. */
 static int collect(struct part *t, struct cn_err *err)
 {
 	uint32_t me = t->a->place[t->me];
@@ -116,7 +116,7 @@ static int collect(struct part *t, struct cn_err *err)
 	return rc;
 }
 
-/* Whether a node is told by the other end, after the phase or later, to go on. */
+/* True if the peer sends a synchronisation after the phase or later. */
 static bool is_synced(const struct items *l, uint32_t peer, uint32_t phase)
 {
 	for (uint32_t k = 0; k < l->n; k++) {
@@ -128,8 +128,8 @@ static bool is_synced(const struct items *l, uint32_t peer, uint32_t phase)
 }
 
 /*
- * What closes the operation. Of all between two nodes it comes last: data that came later would
- * have done, and so does a synchronisation, which both ends know of.
+ * Adds the closing synchronisations. Each is the last message between two nodes: later data would
+ * serve as well, and so does another synchronisation, which both ends know.
  */
 static int close_operation(struct part *t, struct cn_err *err)
 {
@@ -190,7 +190,7 @@ static int add_recv(struct part *t, uint32_t r, struct cn_sched *out, struct cn_
 	return cn_sched_add(out, &a, err);
 }
 
-/* Both lists in one, phase by phase. */
+/* Merges both lists by phase. */
 static int merge(struct part *t, struct cn_sched *out, struct cn_err *err)
 {
 	uint32_t s = 0, r = 0;

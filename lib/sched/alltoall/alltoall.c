@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the all-to-all generators share: which blocks go between two nodes, and whom a node meets.
+ * What the all-to-all generators share: the blocks between two nodes, and the partners of a node.
  *
  * Rank s sends its block d, at d * bytes of its send buffer, to block s of rank d's receive
  * buffer. Between two nodes the blocks go by source rank, then by destination rank; both sides
@@ -42,7 +42,7 @@ static int add_vector(const struct cn_layout *l, const struct cn_plan *p, uint32
 	return rc == COLLNET_OK ? cn_messages_end(&m, err) : rc;
 }
 
-/* The copies of a vector operation between the ranks of this node. */
+/* Copies of a vector operation between the ranks of this node. */
 static int copy_vector(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 		       struct cn_sched *out, struct cn_err *err)
 {
@@ -100,7 +100,7 @@ int cn_alltoall_local(const struct cn_layout *l, const struct cn_plan *p, uint32
 	if (p->blocks != NULL) {
 		return copy_vector(l, p, me, out, err);
 	}
-	/* Each block that this node has or gets is one action. */
+	/* Each block that this node sends or receives is one action. */
 	rc = cn_sched_check_room(out, mine * (2 * l->nranks - mine), err);
 	return rc != COLLNET_OK ? rc : add_blocks(l, p, me, me, a, out, err);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Dissemination barrier over nodes: in round k an empty message goes 2^k nodes ahead, and one
- * comes from 2^k nodes behind; after ceil(log2 n) rounds every node has heard, through others,
- * from every node.
+ * Dissemination barrier over nodes: in round k an empty message goes 2^k nodes ahead, and one comes
+ * from 2^k nodes behind; after ceil(log2 n) rounds every node depends, directly or through others,
+ * on every node.
  *
- * A send waits for the receive of the round before. Sends go in turn, so by then all earlier
- * receives have been waited for too.
+ * A send waits for the receive of the previous round. Sends are in list order, so by then all
+ * earlier receives are complete too.
  */
 #include "sched/planners.h"
 

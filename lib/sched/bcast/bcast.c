@@ -111,7 +111,7 @@ struct emit {
 	struct cn_err *err;
 };
 
-/* Where a node has the message, and sends it from. */
+/* The location of the message on a node. */
 static struct cn_span place(const struct emit *e, uint32_t node, uint64_t at)
 {
 	if (node == e->b->root) {
@@ -125,7 +125,7 @@ static struct cn_span arrival(const struct emit *e, uint32_t node, uint64_t at)
 	return (struct cn_span){ CN_BUF_RECV, e->l->ranks[e->l->first[node]], at };
 }
 
-/* On the root's node: into all receive buffers, the root's own too. */
+/* On the root's node: copies into all receive buffers, the root's own too. */
 static int copy_from_root(const struct emit *e)
 {
 	struct cn_action a = { .kind = CN_ACT_COPY, .peer = e->me, .len = e->b->bytes };
@@ -139,7 +139,7 @@ static int copy_from_root(const struct emit *e)
 	return rc;
 }
 
-/* Segment s comes from the parent and goes to the node's other ranks. */
+/* Receives segment s from the parent, and copies it to the node's other ranks. */
 static int receive(const struct emit *e, uint32_t s, uint64_t at, uint64_t len)
 {
 	const struct cn_bcast *b = e->b;

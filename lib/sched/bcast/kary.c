@@ -29,10 +29,10 @@
 
 #define NONE	 CN_TOPO_NONE
 #define TRIED	 16u		     /* places that a part may begin at, for each part */
-#define WORK_MAX ((uint64_t)1 << 22) /* at places, some 20 ms: beyond, a chain instead */
+#define WORK_MAX ((uint64_t)1 << 22) /* limit of work, some 20 ms; beyond it a chain is used */
 #define K_MAX	 8u
 
-/* What lies beyond a link, seen from the root. */
+/* The interval beyond a link, seen from the root. */
 struct beyond {
 	uint32_t first, last; /* places */
 	uint32_t up;	      /* smallest interval that holds it and ends later; NONE: everything */
@@ -48,7 +48,7 @@ struct kary {
 	uint32_t *enter;  /* [n] first place of the smallest one that begins before it; 0: none */
 	uint32_t **reach; /* [rows] of [n] */
 	uint32_t rows;
-	uint64_t work; /* at places, by begin_part() */
+	uint64_t work; /* work of begin_part() */
 };
 
 /* The parts of the interval that a node serves. */
@@ -237,7 +237,7 @@ static void best_cut(struct kary *k, uint32_t i, uint32_t d, struct parts *best)
 	}
 }
 
-/* Rows until the root reaches everyone; not done: that takes too long. */
+/* Fills rows until the root reaches all nodes; *done false: too much work. */
 static int fill_rows(struct kary *k, bool *done, struct cn_err *err)
 {
 	struct parts p;

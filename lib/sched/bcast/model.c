@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The time of a broadcast's tree by the one-port model of cost.h, and the segment it likes best. */
+/* The time of a broadcast's tree by the one-port model of cost.h, and the best segment. */
 #include <stdlib.h>
 
 #include "sched/bcast/bcast.h"
@@ -39,7 +39,7 @@ uint64_t cn_bcast_try(const struct cn_cost *c, uint64_t bytes, uint32_t i)
 	return 0;
 }
 
-/* How many messages of a segment use each directed link. */
+/* Counts the messages of a segment on each directed link. */
 static int count_load(struct cn_bcast *b, const struct cn_tree *t, struct cn_err *err)
 {
 	uint32_t *links;
@@ -100,7 +100,7 @@ static uint32_t contention(const struct cn_bcast *b, const struct cn_tree *t, co
 	return most;
 }
 
-/* More messages of a segment than channels; only then it matters who uses the link. */
+/* True if a segment has more messages on the link than channels. */
 static bool shared(const struct cn_bcast *b, const struct cn_tree *t, uint32_t d)
 {
 	return b->load[d] > 1 && b->load[d] > cn_tree_channels(t, d);

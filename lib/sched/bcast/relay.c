@@ -155,7 +155,7 @@ static void sort_children(struct cn_relay *r, uint32_t v)
 	while (c != NONE) {
 		uint32_t after = r->next[c], *at = &sorted;
 
-		/* They are usually in order already. */
+		/* They are usually sorted already. */
 		if (last != NONE && (tail_of(r, last) > tail_of(r, c) ||
 				     (tail_of(r, last) == tail_of(r, c) && last < c))) {
 			at = &r->next[last];
@@ -450,7 +450,7 @@ static uint32_t pick(const struct window *w, uint64_t finish, uint64_t sum)
 	return best;
 }
 
-/* Gives c to the best candidate. Keeps the times and users[] up to date. */
+/* Reparents c to the best candidate. Keeps the times and users[] up to date. */
 static int try_child(struct cn_relay *r, uint32_t c, uint64_t *conflicts, uint32_t *reparented,
 		     struct cn_err *err)
 {
@@ -498,7 +498,7 @@ static int try_child(struct cn_relay *r, uint32_t c, uint64_t *conflicts, uint32
 	return index_uses(r, err);
 }
 
-/* All in depth-first order. */
+/* All endpoints in depth-first order. */
 static void depth_first(const struct cn_relay *r, uint32_t *out)
 {
 	uint32_t n = 0, v = r->root;
@@ -543,7 +543,8 @@ int cn_relay_up_down(struct cn_relay *r, uint32_t *reparented, struct cn_err *er
 			for (uint32_t c = r->first[list[i]]; c != NONE; c = r->next[c]) {
 				kids[m++] = c;
 			}
-			/* The last one served gains most; the first one does not wait and stays. */
+			/* The last one served gains most; the first one does not wait, and is not
+			 * reparented. */
 			for (uint32_t k = m; !rc && k-- > 1 && r->steps_left > 0;) {
 				if (r->first[list[i]] != kids[k] &&
 				    (r->net.movable == NULL || r->net.movable[kids[k]])) {

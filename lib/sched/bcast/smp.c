@@ -22,7 +22,7 @@
 
 #define NONE CN_TOPO_NONE
 
-#define ROUNDS 4u /* of up-to-down, as long as the tree then likes another segment */
+#define ROUNDS 4u /* of up-to-down, while the best segment changes */
 
 enum inner { BINOMIAL, CHAIN, BINARY, INNERS };
 
@@ -191,7 +191,7 @@ static uint32_t cut(struct smp *s, uint64_t segment, struct cn_relay *r)
 	return r->net.segments;
 }
 
-/* The best segment for the tree as it is; the tree is left timed with it. */
+/* The best segment for the current tree, which is left timed with it. */
 static uint64_t best_segment(struct smp *s, uint64_t given, struct cn_relay *r)
 {
 	uint64_t best = given, time = UINT64_MAX, size;
@@ -209,7 +209,7 @@ static uint64_t best_segment(struct smp *s, uint64_t given, struct cn_relay *r)
 	return best;
 }
 
-/* The tree in r, as a broadcast's. */
+/* Copies the tree in r to a broadcast. */
 static int take(const struct cn_relay *r, struct cn_bcast *b, uint32_t *seq, struct cn_err *err)
 {
 	uint32_t n = 0;
@@ -288,7 +288,7 @@ int cn_bcast_smp(const struct cn_layout *l, uint32_t root, uint64_t bytes, uint6
 		cn_bcast_done(out);
 		return rc;
 	}
-	/* A segment that is too short is refused before it is counted with. */
+	/* A segment that is too short is refused before its use. */
 	rc = cn_bcast_segment(out, bytes, segment, err);
 	segment = segment == 0 ? 0 : out->segment;
 	if (!rc && l->nnodes == 1) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the gathers share: all nodes send to the root's node in an order, at most `width` of them at
- * a time. The sender of a phase sends an empty message after its data to the sender `width` phases
- * later, which waits for it.
+ * Shared by the gathers: all nodes send to the root's node in an order, at most `width` at a time.
+ * The sender of a phase sends an empty message after its data to the sender `width` phases later,
+ * which waits for it.
  */
 #include <stdlib.h>
 
@@ -50,9 +50,10 @@ static int add_sync(enum cn_action_kind kind, uint32_t peer, uint32_t phase, str
 }
 
 /*
- * A sender: the turn comes from the sender `width` phases before, the data go, the turn goes to the
- * one `width` phases later. If it is closed, the last `width` senders pass their turns to the first
- * ones, which so return when the end is near, and are not ahead of it with another gather.
+ * A sender: receives the token from the sender `width` phases before, sends its data, and passes
+ * the token to the one `width` phases later. If it is closed, the last `width` senders pass their
+ * tokens to the first ones, which thus return only near the end, and do not run ahead with another
+ * gather.
  */
 static int plan_sender(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 		       const struct cn_gather *g, const uint32_t *order, uint32_t phase,
@@ -61,7 +62,7 @@ static int plan_sender(const struct cn_layout *l, const struct cn_plan *p, uint3
 	const struct cn_action data = { .kind = CN_ACT_SEND,
 					.peer = l->node_of[p->root],
 					.phase = phase };
-	/* Whose turn ends this node's gather, or whose gather its own turn ends. */
+	/* The node whose token ends this node's gather, or whose gather this node's token ends. */
 	const uint32_t other = out->phases - 1 - phase;
 	const bool closed = g->closed && out->phases > g->width && other != phase;
 	int rc = COLLNET_OK;

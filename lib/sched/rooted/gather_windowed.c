@@ -3,7 +3,7 @@
  * Gather, windowed: the nodes send at once, each with a window so small that the ports before the
  * root's node hold the frames of all. The root's link never waits for a synchronisation, not even
  * between two gathers, and shares itself. If there are more nodes than those ports hold frames,
- * that many send at a time, the nearest first, and each passes its turn on when its frames are
+ * that many send at a time, the nearest first, and each passes its token on when its frames are
  * acknowledged.
  */
 #include "sched/rooted/gather.h"

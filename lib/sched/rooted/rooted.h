@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inside lib/sched: the blocks of scatter and gather, which mirror each other. */
+/* Internal to lib/sched: the blocks of scatter and gather, which mirror each other. */
 #ifndef CN_ROOTED_H
 #define CN_ROOTED_H
 
 #include "sched/planners.h"
 
 /*
- * Adds what `a` does to the blocks of the ranks of `node`, for node `me`: the root's blocks for
+ * Adds actions like `a` for the blocks of the ranks of `node`, on node `me`: the root's blocks for
  * them if the operation scatters, else theirs for the root. A COPY is on the root's node; SEND and
  * RECV are between it and `node`.
  */

@@ -6,7 +6,7 @@
 #include "sched/planners.h"
 #include "sched/scan/scan.h"
 
-/* What came in a round goes in front of the two combinations of the part. */
+/* Prepends the value received in a round to the two combinations of the part. */
 static void take(struct cn_scan *s, uint32_t x, uint32_t distance)
 {
 	struct cn_reduction *r = &s->r;

@@ -20,7 +20,8 @@ int cn_scan_init(struct cn_scan *s, const struct cn_layout *l, const struct cn_p
 int cn_scan_done(struct cn_scan *s);
 /* The combination of all ranks of a part. */
 struct cn_value cn_scan_total(const struct cn_scan *s, uint32_t part);
-/* Results of the part's ranks. before: the combination of all parts before it; NULL: none. */
+/* Computes the results of the part's ranks. before: the combination of all parts before it; NULL:
+ * none. */
 void cn_scan_finish(struct cn_scan *s, uint32_t part, const struct cn_value *before);
 
 #endif

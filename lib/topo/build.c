@@ -69,7 +69,7 @@ static uint32_t mac_slot(const struct cn_build *b, const uint8_t *mac)
 	return i;
 }
 
-/* Makes *array hold `n` elements; its old contents stay. */
+/* Resizes *array to `n` elements; its contents stay. */
 static bool grow(void *array, size_t n, size_t size)
 {
 	void *old, *p;
@@ -178,7 +178,7 @@ int cn_build_vertex(struct cn_build *b, const char *name, bool is_switch, const 
 	return COLLNET_OK;
 }
 
-/* The vertex of a link's end; while building, a host's parent_link says that it has its link. */
+/* The vertex of a link's end; while building, a host's parent_link marks that it has its link. */
 static int link_end(struct cn_build *b, const char *name, uint32_t *out, struct cn_err *err)
 {
 	uint32_t v = cn_topo_find(b->t, name);

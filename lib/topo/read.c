@@ -2,8 +2,8 @@
 /*
  * Reads the text format of topology files (topo.h describes it).
  *
- * Input is any bytes whatever: a line is cut into at most WORDS_MAX words within its bounds,
- * nothing is taken that does not parse as a whole, and every error is "file:line: expected ...".
+ * Input is untrusted: a line is split into at most WORDS_MAX words within its bounds, everything
+ * must parse as a whole, and every error is "file:line: expected ...".
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static bool is_visible(char c)
 	return c > ' ' && c < 0x7f;
 }
 
-/* Cuts one line into words; the comment is dropped. */
+/* Splits a line into words without the comment. */
 static int cut_line(const struct cn_build *b, const char *p, size_t len, struct statement *s,
 		    struct cn_err *err)
 {

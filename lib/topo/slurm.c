@@ -11,8 +11,8 @@
  * a unit of ours, and otherwise they are of unknown rate. The switch at the top becomes the first
  * vertex, and so the root; then the switches and the hosts in the order of the file.
  *
- * Input is any bytes whatever. The text is copied once, without comments, and cut in place; host
- * lists are expanded one name at a time, and all of them together name at most CHILDREN_MAX.
+ * Input is untrusted. The text is copied once, without comments, and split in place; host lists are
+ * expanded one name at a time, and all of them together name at most CHILDREN_MAX.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@
 
 #define CHILDREN_MAX (4 * CN_TOPO_VERTICES_MAX)
 
-/* A line: values in the copied text, NULL when not said. */
+/* A line: values in the copied text, NULL if absent. */
 struct line {
 	uint32_t number; /* in the file */
 	char *name, *switches, *nodes, *speed;
@@ -42,7 +42,7 @@ struct slurm {
 
 /* ---- host lists ------------------------------------------------------------------------- */
 
-/* What to do with a name of a list. */
+/* Callback for a name of a list. */
 typedef int (*parse_name)(struct slurm *s, const struct line *l, const char *name,
 			  struct cn_err *err);
 
@@ -133,7 +133,7 @@ static int copy_line(const struct slurm *s, const char *text, size_t len, size_t
 	return COLLNET_OK;
 }
 
-/* "KEY = VALUE" at *p; both are cut out in place. False: it is something else. */
+/* Parses "KEY = VALUE" at *p in place. False: something else. */
 static bool next_pair(char **p, char **key, char **value)
 {
 	char *q = *p, *key_end, quote = '\0';
@@ -167,7 +167,7 @@ static bool next_pair(char **p, char **key, char **value)
 	return true;
 }
 
-/* How much of a word an error shows. */
+/* Length of a word shown in an error. */
 static int shown(const char *word)
 {
 	size_t n = strcspn(word, " \t\r");
@@ -228,7 +228,7 @@ static int parse_line(struct slurm *s, char *p, struct cn_err *err)
 
 /* ---- the graph -------------------------------------------------------------------------- */
 
-/* Place of the switch of that name in the topology, which has the lines' order. */
+/* Index of the switch of that name in the topology, in order of lines. */
 static int find_switch(const struct slurm *s, const struct line *l, const char *name, uint32_t *out,
 		       struct cn_err *err)
 {
@@ -251,7 +251,7 @@ static int mark_child(struct slurm *s, const struct line *l, const char *name, s
 	return rc;
 }
 
-/* A rate with a unit; a mere number has whatever unit the file's author had in mind. */
+/* A rate with a unit; a plain number has an unknown unit. */
 static uint64_t speed_of(const struct line *l)
 {
 	uint64_t rate;
@@ -297,7 +297,7 @@ static int add_switches(struct slurm *s, size_t first, struct cn_err *err)
 	return rc;
 }
 
-/* The one switch that no other one has below it. */
+/* The only switch without a parent. */
 static int find_top(struct slurm *s, size_t *top, struct cn_err *err)
 {
 	int rc = COLLNET_OK;

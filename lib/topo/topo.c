@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A topology in memory: what it answers, and the shapes that need no file.
+ * A topology in memory: queries, and shapes that need no file.
  *
- * A finished topology never changes, so that any number of readers may share it.
+ * A finished topology is immutable, so any number of readers may share it.
  */
 #include "topo/topo.h"
 

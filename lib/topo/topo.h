@@ -28,14 +28,14 @@
 #define CN_TOPO_BUFFER_MAX     1000000u
 #define CN_TOPO_BUFFER_ASSUMED 43u /* if no link says its own: the smallest of Tam and Wang's */
 #define CN_TOPO_CHANNELS_MAX   65536u
-#define CN_TOPO_ALL	       1024u /* unit of cn_topo_waiting(): all frames wait */
+#define CN_TOPO_ALL	       1024u /* unit of cn_topo_waiting(): all frames are queued */
 /* Largest file, in bytes; well above what CN_TOPO_VERTICES_MAX needs. */
 #define CN_TOPO_FILE_MAX ((size_t)64 << 20)
 
 struct cn_vertex {
 	char name[COLLNET_NAME_MAX + 1];
 	bool is_switch;
-	bool input_buffered; /* a switch that queues frames at the port they came in by */
+	bool input_buffered; /* a switch with input queueing */
 	bool has_mac;
 	uint8_t mac[6];
 	uint32_t parent;      /* in the spanning tree, towards the root; CN_TOPO_NONE: the root */
@@ -43,7 +43,7 @@ struct cn_vertex {
 	uint32_t hosts;	      /* hosts in the subtree below (a host: 1) */
 };
 
-/* Frames of the ports of so many channels. */
+/* Frames buffered by the ports of all channels. */
 static inline uint32_t cn_topo_port_frames(uint32_t buffer, uint32_t channels)
 {
 	const uint64_t frames = (uint64_t)buffer * channels;
@@ -52,9 +52,10 @@ static inline uint32_t cn_topo_port_frames(uint32_t buffer, uint32_t channels)
 }
 
 struct cn_topo_link {
-	uint32_t a, b;	   /* vertices */
-	uint64_t rate;	   /* bit/s a channel; 0: not limited, or not known */
-	uint32_t buffer;   /* frames a switch port and channel; 0: not said (no window from it) */
+	uint32_t a, b; /* vertices */
+	uint64_t rate; /* bit/s a channel; 0: not limited, or not known */
+	uint32_t
+		buffer; /* frames per switch port and channel; 0: unspecified (no window from it) */
 	uint32_t channels; /* 1 .. CN_TOPO_CHANNELS_MAX */
 };
 
@@ -86,17 +87,17 @@ bool cn_topo_is_slurm(const char *text, size_t len);
 int cn_topo_parse_slurm(const char *text, size_t len, const char *name, struct cn_topo **out,
 			struct cn_err *err);
 
-/* Whether the link is in the spanning tree; how many are not. */
+/* True if the link is in the spanning tree; the number of those that are not. */
 bool cn_topo_in_tree(const struct cn_topo *t, uint32_t link);
 uint32_t cn_topo_unused(const struct cn_topo *t);
 /* NULL is ignored. */
 void cn_topo_free(struct cn_topo *t);
 
-/* Of all that the file says; 0: no topology. */
+/* A hash of the whole topology; 0: no topology. */
 uint32_t cn_topo_hash(const struct cn_topo *t);
 /* Vertex of the host or switch of that name, or CN_TOPO_NONE. */
 uint32_t cn_topo_find(const struct cn_topo *t, const char *name);
-/* The switch a host hangs on, and the rate of its link; CN_TOPO_NONE and 0 where there is none. */
+/* The switch of a host, and the rate of its link; CN_TOPO_NONE and 0: none. */
 uint32_t cn_topo_switch_of(const struct cn_topo *t, uint32_t host);
 uint64_t cn_topo_host_rate(const struct cn_topo *t, uint32_t host);
 

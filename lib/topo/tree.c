@@ -10,7 +10,7 @@
 
 #define NONE CN_TOPO_NONE
 
-/* What making a tree needs for every vertex of the topology. */
+/* Per-vertex scratch data for making a tree. */
 struct scratch {
 	uint32_t *below;  /* hosts of the team at or below, by the topology's own root */
 	uint32_t *node;	  /* node of a host, or NONE */
@@ -78,7 +78,7 @@ static uint32_t top_of(const struct cn_topo *topo, uint32_t host, uint32_t n,
 	return v;
 }
 
-/* Parents as seen from `root`: those on the way from it to the topology's root turn round. */
+/* Re-roots the tree at `root`: reverses the parents on the path from it to the topology's root. */
 static void turn(const struct cn_topo *topo, uint32_t root, uint32_t n, struct scratch *s)
 {
 	uint32_t child = NONE, v = root, link = NONE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tree that joins the hosts of a team: the spanning tree of the topology without what the
- * team does not need, in one compact array. Every generator and checker of schedules works on it.
+ * The tree that connects the hosts of a team: the part of the topology's spanning tree that the
+ * team needs, in one compact array. All planners and checkers of schedules use it.
  *
  * Vertices are in preorder: v[0] is the root, and the subtree of vertex i is i .. i + size - 1,
  * so that "is x below i" is a comparison. The children of a switch are its hosts, in the order of
@@ -64,7 +64,7 @@ uint32_t cn_tree_path(const struct cn_tree *t, uint32_t a, uint32_t b, uint32_t 
 uint32_t cn_tree_hops(const struct cn_tree *t, uint32_t a, uint32_t b);
 /* Channels of a directed link. */
 uint32_t cn_tree_channels(const struct cn_tree *t, uint32_t dlink);
-/* "s0 -> h3", for messages; cut at cap. Returns text. */
+/* "s0 -> h3", for messages; truncated to cap. Returns text. */
 const char *cn_tree_link_name(const struct cn_tree *t, uint32_t dlink, char *text, size_t cap);
 /* Name of a node of the team. */
 const char *cn_tree_node_name(const struct cn_tree *t, uint32_t node);

@@ -15,7 +15,7 @@
 #define SOURCE	    0xefff0000u /* 239.255.0.0 */
 #define SOURCE_PORT 0xc000	/* and 14 bits, the dynamic ports */
 
-/* Of the TCP header: its length in words of 32 bits, flags, and a window that nobody reads. */
+/* TCP header: data offset in 32-bit words, flags, and a dummy window. */
 #define DATA_OFFSET 0x50
 #define PSH	    0x08
 #define ACK	    0x10
@@ -109,7 +109,7 @@ void cn_headers_finish(uint8_t *head, enum cn_encapsulation e, uint64_t sum)
 	fold(cn_ip_sum(sum, head + L4, cn_head_bytes(e) - L4), checksum);
 	complement(checksum);
 	if (e == CN_ENCAPSULATION_UDP && checksum[0] == 0 && checksum[1] == 0) {
-		checksum[0] = checksum[1] = 0xff; /* 0 means that there is none */
+		checksum[0] = checksum[1] = 0xff; /* 0 means no checksum */
 	}
 }
 

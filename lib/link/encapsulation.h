@@ -31,30 +31,30 @@
 #define CN_HEAD_MAX (CN_ETH_HEADER + CN_TCP_HEADER)
 #define CN_IP_GROUP 0xe00000feu /* 224.0.0.254 */
 
-/* What the headers of a datagram or segment say. */
+/* Fields of the headers of a datagram or segment. */
 struct cn_headers {
 	enum cn_encapsulation encapsulation; /* udp or tcp */
 	const uint8_t *addresses;	     /* 12 bytes: to and from, as in an Ethernet header */
 	uint16_t port;
-	uint16_t flow;	   /* source ports differ by it, so that GRO never merges two flows */
+	uint16_t flow;	   /* determines the source port, so that GRO never merges two flows */
 	size_t bytes;	   /* that follow the headers, 65,495 at most */
 	uint32_t sequence; /* tcp */
 	bool push;	   /* tcp: PSH */
 };
 
-/* Bytes of the Ethernet header and what lies between it and the collnet frame. */
+/* Bytes of all headers before the collnet frame. */
 static inline size_t cn_head_bytes(enum cn_encapsulation e)
 {
 	return CN_ETH_HEADER + cn_encapsulation_bytes(e);
 }
 
-/* Where its checksum is in the UDP or TCP header. */
+/* Offset of the checksum in the UDP or TCP header. */
 static inline size_t cn_checksum_offset(enum cn_encapsulation e)
 {
 	return e == CN_ENCAPSULATION_TCP ? 16 : 6;
 }
 
-/* Where the UDP or TCP header is. */
+/* Offset of the UDP or TCP header. */
 #define CN_CHECKSUM_START (CN_ETH_HEADER + 20)
 
 /*
@@ -63,27 +63,28 @@ static inline size_t cn_checksum_offset(enum cn_encapsulation e)
  */
 void cn_headers_put(uint8_t *out, const struct cn_headers *h);
 
-/* Adds `len` bytes to a sum of 16-bit words. All pieces but the last have an even length. */
+/* Adds `len` bytes to a sum of 16-bit words. All buffers but the last have an even length. */
 uint64_t cn_ip_sum(uint64_t sum, const uint8_t *data, size_t len);
 /* Completes the checksum in headers of cn_headers_put(); `sum` is that of the bytes behind them. */
 void cn_headers_finish(uint8_t *head, enum cn_encapsulation e, uint64_t sum);
 
 /*
- * A whole frame, from the Ethernet header of `frame` on, put behind these headers, with its
- * checksum; raw: as it is. Returns its length; out has room for len + CN_TCP_HEADER bytes.
+ * Builds a complete frame: the collnet frame in `frame` (which has an Ethernet header) behind these
+ * headers, with checksum; raw: unchanged. Returns its length; out has room for len + CN_TCP_HEADER
+ * bytes.
  */
 size_t cn_encapsulate(uint8_t *out, enum cn_encapsulation e, const uint8_t *frame, size_t len,
 		      uint16_t port);
 
 /*
- * The payload of a received frame: headers as above in all that a host can check, lengths that
- * agree, and a right checksum unless it is `trusted` (the network card or the kernel verified it,
- * or the frame never left this machine). False: not one of ours, or damaged.
+ * The payload of a received frame: checks the headers as far as a host can, their lengths, and the
+ * checksum unless it is `trusted` (verified by the network card or the kernel, or the frame never
+ * left this machine). False: not a collnet frame, or damaged.
  */
 bool cn_headers_get(const uint8_t *frame, size_t len, uint16_t port, bool trusted,
 		    enum cn_encapsulation *e, const uint8_t **payload, size_t *bytes);
 
-/* The encapsulation of a frame of which cn_head_bytes() are readable; raw if it is of no other. */
+/* The encapsulation of a frame of which cn_head_bytes() are readable; raw if it is no other. */
 enum cn_encapsulation cn_encapsulation_of(const uint8_t *frame);
 
 #endif

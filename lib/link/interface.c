@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Interfaces, read from the kernel by rtnetlink and chosen by stated rules.
+ * Interfaces, read from the kernel by rtnetlink and chosen by documented rules.
  *
  * rtnetlink and not /sys: in a network namespace made without a mount of its own, /sys still
  * shows the interfaces of another one.
@@ -96,7 +96,7 @@ static int read_link(struct list *l, struct nlmsghdr *h, struct cn_err *err)
 	item.ethernet = info->ifi_type == ARPHRD_ETHER;
 	item.loopback = (info->ifi_flags & IFF_LOOPBACK) != 0;
 	item.up = (info->ifi_flags & IFF_UP) != 0;
-	/* IFF_RUNNING shows the same later: the kernel sets it after up to a second. */
+	/* IFF_RUNNING is set up to a second later. */
 	item.running = item.up && (info->ifi_flags & IFF_LOWER_UP) != 0;
 	left = h->nlmsg_len - NLMSG_LENGTH(sizeof(*info));
 	for (a = IFLA_RTA(info); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
@@ -119,7 +119,7 @@ static int open_dump(struct cn_err *err)
 		},
 		.info = { .ifi_family = AF_UNSPEC },
 	};
-	/* The kernel responds at once; with the limit, nothing can hang here. */
+	/* The kernel responds at once; the timeout ensures that nothing hangs. */
 	struct timeval limit = { .tv_sec = 2 };
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
@@ -136,7 +136,7 @@ static int open_dump(struct cn_err *err)
 	return fd;
 }
 
-/* 0: complete; 1: the interfaces changed meanwhile, ask again. */
+/* 0: complete; 1: the interfaces changed meanwhile, repeat the request. */
 static int read_dump(int fd, char *buf, struct list *l, struct cn_err *err)
 {
 	bool changed = false;

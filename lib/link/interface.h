@@ -20,15 +20,15 @@ struct cn_interface {
 	bool loopback;
 	bool up;       /* brought up by the administrator */
 	bool running;  /* has a carrier, too */
-	bool enslaved; /* port of a bridge, a bond or the like: its master is the one to use */
+	bool enslaved; /* port of a bridge, bond or the like: use its master */
 };
 
 /* The interfaces of this network namespace; *out is freed by the caller. */
 int cn_interface_list(struct cn_interface **out, size_t *count, struct cn_err *err);
 
 /*
- * The one of the list to use; `name` NULL or "": the only candidate. With `any`, a named one need
- * not be Ethernet. COLLNET_EIFACE with a message that names the remedy.
+ * Selects an interface of the list; `name` NULL or "": the only candidate. With `any`, a named one
+ * need not be Ethernet. COLLNET_EIFACE with a message that names the remedy.
  */
 int cn_interface_pick(const struct cn_interface *list, size_t count, const char *name, bool any,
 		      struct cn_interface *out, struct cn_err *err);
@@ -36,10 +36,10 @@ int cn_interface_pick(const struct cn_interface *list, size_t count, const char 
 /* The interface of this name, whatever its state. 1: *out is set; 0: there is none. */
 int cn_interface_find(const char *name, struct cn_interface *out, struct cn_err *err);
 
-/* The rate of the interface's link in bit/s, asked through any socket; 0: not known. */
+/* The rate of the interface's link in bit/s, queried through any socket; 0: not known. */
 uint64_t cn_interface_rate(int fd, const char *name);
 
-/* Its MTU, asked through any socket; 0: not known. */
+/* Its MTU, queried through any socket; 0: not known. */
 uint32_t cn_interface_mtu(int fd, const char *name);
 
 /* Its address, in the same way. */

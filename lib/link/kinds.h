@@ -13,7 +13,7 @@
 #define CN_LINK_MTU_MAX 65000
 #define CN_VLAN_ID	0x0fff /* in the two bytes of a VLAN tag; 0: the tag is for a priority */
 
-/* Single frames are sent for this time after a refused super-frame: its reason may be gone then. */
+/* After a refused super-frame, single frames are sent for this time. */
 #define CN_SUPER_FRAME_RETRY (1000 * CN_MS)
 
 typedef int (*cn_link_opener)(const struct cn_link_config *config, const struct cn_interface *i,
@@ -43,8 +43,8 @@ bool cn_link_set_receive_buffer(struct cn_link *l);
 bool cn_link_decapsulate(const uint8_t *frame, size_t len, uint16_t ethertype, bool trusted,
 			 struct cn_super_frame *out);
 
-/* Whether a frame was refused with this errno for the first time, so that the log has a line about
- * it. The first CN_REFUSALS errors have one. */
+/* True if a frame was refused with this errno for the first time, to be logged. Only the first
+ * CN_REFUSALS errors are. */
 bool cn_link_is_new_refusal(struct cn_link *l, int e);
 
 /* The message for a refusal by the kernel, `e` being its errno. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Opening links of the kinds that live on an interface, and what these kinds share.
- */
+/* Opening links, and the code shared by all kinds. */
 #include "link/link.h"
 
 #include "config.h"
@@ -39,9 +37,9 @@ static const struct {
 };
 
 /*
- * The kernel counts a waiting frame by the memory it holds: a short one is one piece of 2^n bytes
- * with its descriptor, a long one is pages and a small piece. It takes a frame while less than
- * the buffer is in use, and doubles the value it is given.
+ * The kernel accounts a queued frame by its memory (truesize): a short one is one block of 2^n
+ * bytes with its descriptor, a long one is pages and a small block. It accepts a frame while less
+ * than the buffer is in use, and doubles the value it is given.
  */
 int cn_link_send_buffer(uint32_t frames, uint32_t mtu)
 {
@@ -59,8 +57,8 @@ int cn_link_send_buffer(uint32_t frames, uint32_t mtu)
 	return (int)((frames * held - held / 2) / 2);
 }
 
-/* The kernel counts super-frames by the pages that hold them. Without CAP_NET_ADMIN it gives no
- * more than net.core.rmem_max, which is 208 KiB by default. It doubles the value it is given. */
+/* The kernel accounts super-frames by their pages (truesize). Without CAP_NET_ADMIN the limit is
+ * net.core.rmem_max, 208 KiB by default. It doubles the value it is given. */
 static const int receive_buffer = 16 << 20;
 
 bool cn_link_set_receive_buffer(struct cn_link *l)
@@ -164,7 +162,7 @@ bool cn_link_is_udp(const char *kind)
 	return kind != NULL && strcmp(kind, "udp") == 0;
 }
 
-/* Protocols that every machine speaks. */
+/* Protocols of every machine. */
 const char *cn_link_ethertype_owner(uint16_t ethertype)
 {
 	switch (ethertype) {

@@ -26,7 +26,7 @@ struct cn_link_config {
 	enum cn_encapsulation encapsulation; /* pcap: raw */
 	const struct cn_udp_peers *peers;    /* udp: is copied; NULL: the default group */
 	uint32_t ring_frames;		     /* receive ring, frames; 0: 2,048 */
-	uint32_t queue_frames; /* full frames that may wait in the kernel's send queue; 0: 8 */
+	uint32_t queue_frames;		     /* full frames in the kernel's send queue; 0: 8 */
 	/*
 	 * Opens a packet socket (SOCK_RAW, protocol 0) for a process without CAP_NET_RAW, or a UDP
 	 * socket for link udp, non-blocking: a descriptor, or -1 with errno. NULL: socket(). The
@@ -56,36 +56,36 @@ struct cn_link_ops {
 
 #define CN_REFUSALS 4
 
-/* The common beginning of every link. */
+/* Common to every link; its first member. */
 struct cn_link {
 	const struct cn_link_ops *ops;
 	uint8_t mac[6];
 	uint32_t mtu;  /* bytes after the Ethernet header, the encapsulation's headers included */
-	int recv_fd;   /* readable when frames wait; -1: none */
+	int recv_fd;   /* readable when frames are available; -1: none */
 	int send_fd;   /* writable when the queue has room again; may equal recv_fd; -1: none */
 	uint64_t rate; /* bit/s, when it was opened; 0: not known */
 	char interface[32];
-	int receive_buffer;	   /* bytes of super-frames that can wait; 0: it has none */
-	int refusals[CN_REFUSALS]; /* errors of frames that the log has a line about; 0: none */
-	bool moved;	       /* `mac` is the interface's no more: the link is to be replaced */
-	cn_rx_place_fn *place; /* NULL: all frames lie in the link's memory */
+	int receive_buffer;	   /* receive buffer for super-frames, bytes; 0: none */
+	int refusals[CN_REFUSALS]; /* errnos logged for refused frames; 0: none */
+	bool moved;		   /* `mac` is no longer the interface's: replace the link */
+	cn_rx_place_fn *place;	   /* NULL: all frames are received into the link's memory */
 	void *place_ctx;
 };
 
 /*
- * Loads what a kind of link needs (NULL: the default, which needs nothing), for a process that
- * opens the link when it can load no more. COLLNET_EINVAL: there is no such kind;
+ * Loads the libraries of a kind of link (NULL: the default, which needs none), for a process that
+ * can no longer load them when it opens the link. COLLNET_EINVAL: there is no such kind;
  * COLLNET_EUNSUPPORTED: not in this build, or a library is missing.
  */
 int cn_link_prepare(const char *kind, struct cn_err *err);
 
-/* The protocol of which frames must never be taken for ours; NULL: none has the EtherType. */
+/* The well-known protocol with this EtherType, which must not be used; NULL: none. */
 const char *cn_link_ethertype_owner(uint16_t ethertype);
 
-/* Whether the kind (NULL: the default) is the one over UDP sockets, whose encapsulation is udp. */
+/* True if the kind (NULL: the default) is link udp, whose encapsulation is udp. */
 bool cn_link_is_udp(const char *kind);
 
-/* Whether the kind needs an IPv4 address that the interface does not have. */
+/* True if the kind needs an IPv4 address that the interface lacks. */
 bool cn_link_lacks_address(const char *kind, const char *interface);
 
 /*
@@ -95,24 +95,25 @@ bool cn_link_lacks_address(const char *kind, const char *interface);
  */
 int cn_link_open(const struct cn_link_config *config, struct cn_link **out, struct cn_err *err);
 void cn_link_close(struct cn_link *l);
-/* Logs what the system could do better for a link that is going to be used. */
+/* Logs advice on system settings for a link. */
 void cn_link_advise(const struct cn_link *l);
 
-/* What happened to its address, in words; link udp cannot tell a lost one from another one. */
+/* Describes the change of its address; link udp cannot distinguish a lost address from a changed
+ * one. */
 const char *cn_link_address_changed(const struct cn_link *l);
 
-/* Lets the link receive payloads where `place` says. The packet link does, for super-frames. */
+/* Sets the callback for direct data placement. The packet link uses it for super-frames. */
 void cn_link_set_place(struct cn_link *l, cn_rx_place_fn *place, void *ctx);
 
 /*
- * Up to max frames that have come, in order; 0: none now. They are borrowed from the link until
- * cn_link_release(), which comes before the next recv.
+ * Receives up to max frames, in order; 0: none now. They are borrowed from the link until
+ * cn_link_release(), which must precede the next recv.
  */
 size_t cn_link_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max);
 void cn_link_release(struct cn_link *l);
 
 /*
- * Sends n frames in order; returns how many were taken. Fewer than n: the queue is full, wait
+ * Sends n frames in order; returns how many were accepted. Fewer than n: the queue is full, wait
  * for send_fd to be writable. COLLNET_EIFACE: the interface went away.
  */
 int cn_link_send(struct cn_link *l, const struct cn_frame *frames, size_t n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An interface that goes down and up again within microseconds is up when it is looked at: only the
- * notifications tell that it was down.
+ * An interface that goes down and up within microseconds is up when it is checked: only
+ * notifications show that it was down.
  */
 #include "link/netlink.h"
 
@@ -83,7 +83,7 @@ void cn_netlink_read(int fd, const char *name, struct cn_link_change *out)
 		ssize_t n = recv(fd, &buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC);
 
 		if (n > (ssize_t)sizeof(buf) || (n < 0 && errno == ENOBUFS)) {
-			out->changed = true; /* something was lost: look */
+			out->changed = true; /* notifications were lost: check the interface */
 		} else if (n > 0) {
 			cn_netlink_parse(&buf, (size_t)n, name, out);
 		} else if (n == 0 || errno != EINTR) {

@@ -10,12 +10,12 @@
 
 struct cn_link_change {
 	bool changed;	/* a notification concerns the interface, or notifications were lost */
-	bool went_down; /* one of them says that it is down or deleted, whatever it is now */
+	bool went_down; /* one reports it down or deleted, whatever its current state */
 };
 
 /* A non-blocking socket; readable when there are notifications. */
 int cn_netlink_open(int *fd, struct cn_err *err);
-/* Takes the notifications that have come, up to a bound; those of other interfaces are ignored. */
+/* Reads available notifications, up to a bound; ignores those of other interfaces. */
 void cn_netlink_read(int fd, const char *name, struct cn_link_change *out);
 /* One datagram of them; adds to *out. */
 void cn_netlink_parse(const void *buf, size_t len, const char *name, struct cn_link_change *out);

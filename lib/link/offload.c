@@ -79,7 +79,7 @@ static uint32_t find_feature(int fd, const char *interface, uint32_t n, const ch
 	return i;
 }
 
-/* Features that have no request of their own. */
+/* Features without an ioctl of their own. */
 static bool has_feature(int fd, const char *interface, const char *name)
 {
 	const uint32_t n = count_features(fd, interface), words = (n + 31) / 32;

@@ -8,12 +8,12 @@
 struct cn_offload {
 	bool tcp;   /* tcp-segmentation-offload */
 	bool udp;   /* tx-udp-segmentation */
-	bool merge; /* large-receive-offload, which loses the lengths of what it merges */
+	bool merge; /* large-receive-offload, which loses the lengths of merged packets */
 };
 
-/* False: the interface does not say. */
+/* False: not reported by the interface. */
 bool cn_offload_read(const char *interface, struct cn_offload *out);
-/* Logs what a user of this encapsulation should change. */
+/* Logs advice for users of this encapsulation. */
 void cn_offload_advise(const char *interface, enum cn_encapsulation e);
 
 #endif

@@ -3,9 +3,9 @@
  * The link of Linux: AF_PACKET. One socket receives into a ring (packet_recv.c), a second one sends
  * (packet_send.c).
  *
- * The receiving socket is opened deaf (protocol 0) and bound last, so that no frame passes before
- * the filter is on it and locked. It is bound to all protocols, because the filter lets frames of
- * any encapsulation pass: a node that uses another one is reported.
+ * The receiving socket is opened with protocol 0, which receives nothing, and bound last, so that
+ * no frame passes before the filter is attached and locked. It is bound to all protocols, because
+ * the filter accepts frames of any encapsulation, to report nodes that use another one.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,7 +26,7 @@
 #endif
 
 #define BLOCK_MIN      65536
-#define CHECK_INTERVAL (100 * CN_MS) /* at a ring in which nothing comes */
+#define CHECK_INTERVAL (100 * CN_MS) /* of a ring without input */
 
 void cn_packet_gone(struct packet_link *p, int e)
 {
@@ -41,7 +41,7 @@ static void read_drops(struct packet_link *p)
 	struct tpacket_stats s;
 	socklen_t len = sizeof(s);
 
-	/* The kernel starts again from zero at every reading. */
+	/* Every read resets the kernel's counters. */
 	if (getsockopt(p->link.recv_fd, SOL_PACKET, PACKET_STATISTICS, &s, &len) == 0) {
 		p->kernel_drops += s.tp_drops;
 		p->counters.ring_drops += s.tp_drops;
@@ -153,14 +153,15 @@ static void reopen_ring(struct packet_link *p)
 		p->reopened = true;
 		return;
 	}
-	cn_log(COLLNET_LOG_DEBUG, "%s", err.text); /* tried again */
+	cn_log(COLLNET_LOG_DEBUG, "%s", err.text); /* retried */
 }
 
 /*
- * A frame whose segmentation struct virtio_net_hdr has no word for is dropped, and with it all that
- * follow: the kernel keeps the slot that it had taken for it (tpacket_rcv(), rx_owner_map). Before
- * Linux 6.2 these are merged frames of the encapsulation udp, since then UDP fragmentation offload,
- * which a virtual machine behind a bridge can send. Drops tell it, if nothing comes meanwhile.
+ * A frame with a segmentation type that struct virtio_net_hdr cannot represent stops the ring: the
+ * kernel drops it but keeps its slot reserved, and drops all that follow (tpacket_rcv(),
+ * rx_owner_map). Before Linux 6.2 these are merged frames of the encapsulation udp, since then UDP
+ * fragmentation offload, which a virtual machine behind a bridge can send. It shows as drops
+ * without input.
  */
 void cn_packet_check_ring(struct packet_link *p)
 {
@@ -179,7 +180,7 @@ void cn_packet_check_ring(struct packet_link *p)
 
 /*
  * The encapsulations udp and tcp use PACKET_VNET_HDR where the system has it, and super-frames.
- * Those that wait to be received are counted against the socket's receive buffer.
+ * Queued super-frames are accounted against the socket's receive buffer.
  */
 static int set_offloads(struct packet_link *p, struct cn_err *err)
 {
@@ -241,7 +242,7 @@ static int open_sockets(struct packet_link *p, const struct cn_link_config *conf
 	}
 	p->send_buffer = cn_link_send_buffer(config->queue_frames, i->mtu);
 	p->full_send_buffer = p->send_buffer;
-	/* Before Linux 4.20 the filter alone drops what this node sends. */
+	/* Before Linux 4.20 only the filter drops this node's own frames. */
 	if (setsockopt(p->link.send_fd, SOL_SOCKET, SO_SNDBUF, &p->send_buffer,
 		       sizeof(p->send_buffer)) < 0 ||
 	    (setsockopt(p->link.recv_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)) < 0 &&

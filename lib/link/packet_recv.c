@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The receiving half of the packet link: a TPACKET_V2 ring, which the kernel fills slot by slot;
- * frames are handed out where they lie. V2 and not V3, because V3 holds frames back until a block
- * is full or a timer of milliseconds runs out.
+ * frames are passed to the caller in place (zero-copy). V2 and not V3, because V3 delays frames
+ * until a block is full or a timer of milliseconds expires.
  *
  * A slot holds a frame of the MTU. For one that is longer, a super-frame, the kernel marks the slot
  * and queues the frame to the socket (PACKET_COPY_THRESH); it is read into `large`, one at a time.
- * So the ring has as many slots as without super-frames, and the copy of a super-frame is made by
- * the receiving process instead of the kernel's receive path. The slot has the beginning of the
- * super-frame: if that tells where its payloads belong, they are read there, and not copied again.
+ * So the ring has as many slots as without super-frames, and the receiving process copies a
+ * super-frame instead of the kernel's receive path. The slot has the beginning of the super-frame:
+ * if it identifies where the payloads belong, they are read there directly (direct data placement),
+ * without another copy.
  *
- * Where a super-frame belongs is known when all frames before it have been processed, and moving
- * one that was placed wrongly relies on it: so it is the first of those that are handed out at
- * once.
+ * The destination of a super-frame is known only when all frames before it have been processed,
+ * which moving a wrongly placed one relies on: so it is always the first of a batch.
  *
- * Slots are in order of arrival, and so are the queued frames. [tail, tail + borrowed) is with the
- * caller. A super-frame of which only a part was handed out keeps its slot and `large`.
+ * Slots are in order of arrival, and so are the queued frames. [tail, tail + borrowed) is in use by
+ * the caller. A partially returned super-frame keeps its slot and `large`.
  */
 #include <errno.h>
 #include <linux/if_packet.h>
@@ -25,7 +25,7 @@
 #include "link/packet_impl.h"
 #include "util/byteorder.h"
 
-#define ERROR_EVERY 512 /* empty looks at the ring between looks at the socket's error */
+#define ERROR_EVERY 512 /* empty polls of the ring per check of the socket's error */
 
 static struct tpacket2_hdr *slot_at(const struct packet_link *p, const struct packet_cursor *c)
 {
@@ -44,8 +44,8 @@ static void advance(const struct packet_link *p, struct packet_cursor *c)
 }
 
 /*
- * An interface that goes down leaves an error on the socket, which poll() reports until somebody
- * fetches it. Asking at every empty look would cost a system call in loops that spin.
+ * An interface that goes down leaves an error on the socket, which poll() reports until it is
+ * fetched. Fetching it at every empty poll would cost spinning loops a system call.
  */
 static void fetch_error(struct packet_link *p)
 {
@@ -60,7 +60,7 @@ static void fetch_error(struct packet_link *p)
 
 /*
  * A frame with a VLAN tag is of another network, unless the tag has only a priority (VLAN 0). The
- * kernel has taken the tag out, which it reports in the status.
+ * kernel has removed the tag, which it reports in the status.
  */
 static bool is_tagged(const struct tpacket2_hdr *h, uint32_t status)
 {
@@ -86,9 +86,9 @@ void cn_packet_release(struct cn_link *l)
 }
 
 /*
- * Whether the checksum needs no look: it was verified, or the frame never left this machine. Not by
- * TP_STATUS_CSUM_VALID, which Linux before 6.1 also sets where the network card has only summed the
- * frame up (CHECKSUM_COMPLETE), and nobody has compared that.
+ * True if the checksum need not be verified: it was, or the frame never left this machine. Not by
+ * TP_STATUS_CSUM_VALID, which Linux before 6.1 also sets where the network card has only computed
+ * the sum (CHECKSUM_COMPLETE), which was not compared.
  */
 static bool is_trusted(const struct virtio_net_hdr *vnet, uint32_t status)
 {
@@ -96,7 +96,7 @@ static bool is_trusted(const struct virtio_net_hdr *vnet, uint32_t status)
 	       (status & TP_STATUS_CSUMNOTREADY) != 0;
 }
 
-/* Whether the place of the super-frame that this slot announces is known. */
+/* True if the destination of the super-frame that this slot announces is known. */
 static bool find_place(const struct packet_link *p, const struct tpacket2_hdr *h, uint32_t status,
 		       const struct virtio_net_hdr *vnet, struct cn_rx_place *place)
 {
@@ -108,7 +108,7 @@ static bool find_place(const struct packet_link *p, const struct tpacket2_hdr *h
 		.encapsulation = p->encapsulation,
 	};
 
-	/* The filter let it pass: it is of our EtherType, or UDP or TCP to our port. */
+	/* The filter accepted it: our EtherType, or UDP or TCP to our port. */
 	return p->link.place != NULL && vnet->gso_type != VIRTIO_NET_HDR_GSO_NONE &&
 	       is_trusted(vnet, status) && cn_encapsulation_of(frame) == p->encapsulation &&
 	       h->tp_snaplen >= p->head_bytes + PACKET_HEADER_MAX &&
@@ -117,8 +117,8 @@ static bool find_place(const struct packet_link *p, const struct tpacket2_hdr *h
 }
 
 /*
- * Divides the super-frame into the parts that recvmsg() fills: its own headers; header and payload
- * of each frame that has a place; the rest, which follows its headers in `large`. Returns how many.
+ * Builds the I/O vector of recvmsg() for a super-frame: its own headers; header and payload of each
+ * placed frame; the rest, which follows its headers in `large`. Returns its length.
  */
 static size_t divide(struct packet_link *p, size_t bytes, size_t size, struct cn_rx_place *place,
 		     struct cn_super_frame *apart)
@@ -150,8 +150,8 @@ static size_t divide(struct packet_link *p, size_t bytes, size_t size, struct cn
 }
 
 /*
- * The kernel reports an error of the interface once, before the frames that wait. Without a second
- * call, the frame would be taken for that of the next slot.
+ * The kernel reports an error of the interface once, before the queued frames. Without a second
+ * call, the frame would be attributed to the next slot.
  */
 static ssize_t receive_queued(struct packet_link *p, struct msghdr *m)
 {
@@ -164,8 +164,7 @@ static ssize_t receive_queued(struct packet_link *p, struct msghdr *m)
 	return r;
 }
 
-/* Whether the frame that was read into `large` is not that of the slot: it was divided by another
- * size. */
+/* True if the frame in `large` is not that of the slot: it was split by another size. */
 static bool is_of_another_slot(const struct packet_link *p, const struct virtio_net_hdr *slot)
 {
 	struct virtio_net_hdr read;
@@ -174,8 +173,8 @@ static bool is_of_another_slot(const struct packet_link *p, const struct virtio_
 	return read.gso_type != slot->gso_type || read.gso_size != slot->gso_size;
 }
 
-/* Reads the next frame that the kernel queued, with its struct virtio_net_hdr: its length, 0 if
- * there is none; *apart says which of its frames are not in `large`. */
+/* Reads the next frame that the kernel queued, with its struct virtio_net_hdr. Returns its length,
+ * 0: none; *apart describes its frames outside `large`. */
 static size_t read_large(struct packet_link *p, const struct tpacket2_hdr *h, uint32_t status,
 			 struct cn_super_frame *apart)
 {
@@ -194,8 +193,8 @@ static size_t read_large(struct packet_link *p, const struct tpacket2_hdr *h, ui
 									 : (size_t)r - sizeof(vnet);
 }
 
-/* Collnet frames of a slot whose super-frame did not fit the receive buffer; none of one of the
- * encapsulation that this link does not use. */
+/* Number of collnet frames of a slot whose super-frame did not fit the receive buffer; 0 for other
+ * encapsulations. */
 static uint32_t frames_lost(const struct packet_link *p, const struct tpacket2_hdr *h)
 {
 	const uint8_t *frame = (const uint8_t *)h + h->tp_mac;
@@ -214,7 +213,7 @@ static uint32_t frames_lost(const struct packet_link *p, const struct tpacket2_h
 	return (h->tp_len - p->head_bytes + vnet.gso_size - 1) / vnet.gso_size;
 }
 
-/* Makes the frame of a slot the rest, if it is for us. */
+/* Makes the frame of a slot the next to be returned, if it is for us. */
 static void receive_slot(struct packet_link *p, const struct tpacket2_hdr *h, uint32_t status)
 {
 	const uint8_t *frame = (const uint8_t *)h + h->tp_mac;
@@ -243,7 +242,7 @@ static void receive_slot(struct packet_link *p, const struct tpacket2_hdr *h, ui
 	s.size = vnet.gso_type != VIRTIO_NET_HDR_GSO_NONE ? vnet.gso_size : 0;
 	if (apart.placed > 0 &&
 	    (s.encapsulation != p->encapsulation || s.left != len - p->head_bytes)) {
-		return; /* it was divided by another length */
+		return; /* it was split by another length */
 	}
 	s.placed = apart.placed;
 	s.header = apart.header;
@@ -258,7 +257,7 @@ size_t cn_packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 	struct packet_link *p = (struct packet_link *)l;
 	size_t n = cn_super_frame_next(&p->rest, out, max);
 
-	/* Frames that are dropped come to an end, too. */
+	/* Bounds the number of dropped frames. */
 	for (uint32_t tries = 0;
 	     p->ring != NULL && n < max && p->borrowed < p->slots && tries < p->slots; tries++) {
 		const struct tpacket2_hdr *h = slot_at(p, &p->head);
@@ -273,7 +272,7 @@ size_t cn_packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 		receive_slot(p, h, status);
 		n += cn_super_frame_next(&p->rest, out + n, max - n);
 		if (n == 0) {
-			/* A caller that gets nothing has nothing to release. */
+			/* A caller that gets no frames does not call release. */
 			cn_packet_release(l);
 		}
 	}

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sending half of the packet link: sendmmsg() on a second, deaf socket, so that waiting for
- * room never wakes up on a frame that came.
+ * The sending half of the packet link: sendmmsg() on a second socket, which receives nothing, so
+ * that a wait for room is not woken by received frames.
  *
- * Its send buffer is small: the frames that wait in the interface's queue fill it, and the kernel
- * reports that instead of dropping them. The queueing discipline is not bypassed; it is that queue.
+ * Its send buffer is small: frames queued at the interface fill it, and the kernel reports that
+ * (backpressure) instead of dropping them. The queueing discipline (qdisc) is not bypassed; it is
+ * that queue.
  *
- * With the encapsulations udp and tcp, a message is a super-frame where the kernel takes them. One
- * that it refuses is sent again as single frames, and so is what follows for a while. Linux before
- * 6.2 takes none of the encapsulation udp from a packet socket. The first short frame, a hello,
- * asks: it is described as a super-frame of one, which later kernels send as any frame. Without
- * PACKET_VNET_HDR the checksum is computed here.
+ * With the encapsulations udp and tcp, a message is a super-frame where the kernel accepts them. A
+ * refused one is sent again as single frames, and so are the following ones for a while. Linux
+ * before 6.2 accepts none of the encapsulation udp from a packet socket. The first short frame, a
+ * hello, probes this: it is described as a super-frame of one, which later kernels send as any
+ * frame. Without PACKET_VNET_HDR the checksum is computed here.
  */
 #include <errno.h>
 #include <linux/sockios.h>
@@ -21,7 +22,7 @@
 #include "link/packet_impl.h"
 
 #define SEND_TOGETHER	512
-#define SILENT_SENDS	4 /* calls without a frame that came between looks at the ring */
+#define SILENT_SENDS	4 /* sends without input between checks of the ring */
 #define GROW_AFTER	(100 * CN_MS)
 #define SEND_BUFFER_MIN 2304 /* the kernel goes no lower, in the unit of SO_SNDBUF */
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
@@ -36,7 +37,7 @@ static struct iovec to_iovec(const void *data, size_t len)
 	return (struct iovec){ (void *)(uintptr_t)data, len };
 }
 
-/* A frame as it is; returns how many pieces. */
+/* Adds a raw frame to the vector; returns the number of entries. */
 static size_t put_raw(struct iovec *v, const struct cn_frame *f)
 {
 	size_t n = 0, len = (size_t)f->head_len + f->payload_len;
@@ -51,7 +52,8 @@ static size_t put_raw(struct iovec *v, const struct cn_frame *f)
 	return n;
 }
 
-/* k frames behind one set of headers, the last ones of a batch or not; returns how many pieces. */
+/* Adds k frames behind one set of headers, the last ones of a batch or not; returns the number of
+ * entries. */
 static size_t put_datagram(struct packet_link *p, struct packet_headers *h, struct iovec *v,
 			   const struct cn_frame *f, size_t k, bool last)
 {
@@ -95,7 +97,7 @@ static size_t put_datagram(struct packet_link *p, struct packet_headers *h, stru
 	return n;
 }
 
-/* The next message, of some of the n frames; sets how many they are. */
+/* Builds the next message of some of the n frames; sets their number. */
 static size_t put_message(struct packet_link *p, size_t at, struct iovec *v,
 			  const struct cn_frame *f, size_t n)
 {
@@ -116,7 +118,7 @@ static size_t put_message(struct packet_link *p, size_t at, struct iovec *v,
 	return m->msg_iovlen;
 }
 
-/* How many frames were taken, or -1 and errno. */
+/* Returns the number of frames accepted, or -1 and errno. */
 static int send_batch(struct packet_link *p, const struct cn_frame *frames, size_t n)
 {
 	size_t iovecs = 0, messages = 0;
@@ -137,8 +139,8 @@ static int send_batch(struct packet_link *p, const struct cn_frame *frames, size
 }
 
 /*
- * A frame alone is the latency of small messages. Copying a short one together is cheaper than
- * having the kernel read a message of two pieces.
+ * Single frames determine the latency of small messages. Copying a short one into one buffer is
+ * cheaper than having the kernel read a vector of two.
  */
 static int send_alone(struct packet_link *p, const struct cn_frame *f)
 {
@@ -174,8 +176,8 @@ static bool set_send_buffer(struct packet_link *p, int bytes)
 
 /*
  * The queueing discipline dropped a frame: its queue is shorter than our send buffer, or others
- * fill it. Make the buffer as small as what it holds now, so that waiting for room is a wait.
- * False: nothing of ours is there to wait for; the frame counts as lost.
+ * fill it. Shrinks the buffer to its current fill level, so that the socket blocks until there is
+ * room. False: none of our frames is queued; the frame counts as lost.
  */
 static bool shrink_send_buffer(struct packet_link *p)
 {
@@ -200,7 +202,7 @@ static bool shrink_send_buffer(struct packet_link *p)
 	return true;
 }
 
-/* What filled the queue may be gone. If it is not, a frame is refused once more, and not lost. */
+/* The queue may have drained. If not, a frame is refused once more, not lost. */
 static void grow_send_buffer(struct packet_link *p)
 {
 	if (cn_now() >= p->grow_at) {
@@ -239,11 +241,11 @@ static void log_single_frames(const struct packet_link *p, int e)
 }
 
 /*
- * The first message of a batch was refused. 0: it stays, the queue is full; 1: it is lost, or to be
- * sent in another way; negative: the interface is gone.
+ * Handles a refusal of the first message of a batch. 0: keep it, the queue is full; 1: it is lost,
+ * or must be sent as single frames; negative: the interface is gone.
  *
- * Only what fills the send buffer lets the socket become writable: to wait after ENOMEM, say, would
- * be a loop without a pause. The transport sends again what is lost, at its intervals.
+ * The socket becomes writable only if its send buffer was full: waiting after ENOMEM, for example,
+ * would be a busy loop. The transport retransmits lost frames, at its intervals.
  */
 static int refused(struct packet_link *p, int e)
 {
@@ -271,7 +273,7 @@ static int refused(struct packet_link *p, int e)
 		return drop(p, e);
 	}
 	p->probe = false;
-	/* A queue that others fill may have room for a part of it, and soon for all. */
+	/* A queue filled by others may have room for a part of it now, and soon for all. */
 	p->single_until = cn_now() + (e == ENOBUFS ? 0 : CN_SUPER_FRAME_RETRY);
 	if (!p->single_logged) {
 		p->single_logged = true;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The portable link: libpcap receives, libnet builds and injects. Both are loaded when the first
- * such link is prepared: of them, only headers are needed to build, and programs that use other
- * links do not map them.
+ * such link is prepared: building needs only their headers, and programs that use other links do
+ * not map them.
  *
- * libpcap lends its buffer only during the callback, so frames are copied into slots of our own,
- * at most RECEIVE_BATCH at a time. libnet sends one frame per call, from one block that is built
- * once and updated by its tag; libnet copies it into memory that it allocates, so this link is
- * the exception to "no allocation after opening", and it does not grow. Its socket receives by
- * default all that the machine receives; it gets a filter that lets nothing pass.
+ * libpcap's buffer is valid only during the callback, so frames are copied into our slots, at most
+ * RECEIVE_BATCH at a time. libnet sends one frame per call, from one block that is built once and
+ * updated by its tag; libnet copies it into memory that it allocates, so this link is the exception
+ * to "no allocation after opening", and it does not grow. Its socket would receive all frames of
+ * the machine; it gets a filter that rejects everything.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -102,7 +102,7 @@ struct pcap_link {
 	uint16_t ethertype;
 	uint32_t frame_max;
 	uint8_t *memory;
-	uint8_t *payload; /* what libnet is given: all after the Ethernet header */
+	uint8_t *payload; /* the payload passed to libnet: everything after the Ethernet header */
 	struct slot slots[RECEIVE_BATCH];
 	size_t taken;
 	bool gone; /* the loss of the interface is logged */
@@ -198,7 +198,7 @@ static int inject(struct pcap_link *p, const struct cn_frame *f)
 	tag = lib.libnet_build_ethernet(f->head, f->head + 6, cn_get_be16(f->head + 12), p->payload,
 					(uint32_t)len, p->net, p->tag);
 	if (tag == -1) {
-		/* libnet has thrown the block away; the next frame starts a new one. */
+		/* libnet has discarded the block; the next frame starts a new one. */
 		lib.libnet_clear_packet(p->net);
 		p->tag = LIBNET_PTAG_INITIALIZER;
 		return ENOMEM;
@@ -254,7 +254,7 @@ static void pcap_link_counters(struct cn_link *l, struct cn_link_counters *out)
 	struct pcap_stat s;
 
 	*out = p->counters;
-	/* libpcap adds up what the kernel reports. */
+	/* libpcap accumulates the kernel's counters. */
 	if (lib.pcap_stats(p->pcap, &s) == 0) {
 		out->ring_drops += s.ps_drop;
 	}
@@ -321,7 +321,7 @@ static int open_receiver(struct pcap_link *p, const struct cn_link_config *confi
 	lib.pcap_set_snaplen(p->pcap, (int)(p->frame_max + VLAN_TAG));
 	lib.pcap_set_promisc(p->pcap, 0);
 	lib.pcap_set_immediate_mode(p->pcap, 1);
-	/* What libpcap puts around a frame is some tens of bytes. */
+	/* libpcap adds some tens of bytes per frame. */
 	lib.pcap_set_buffer_size(p->pcap, (int)(config->ring_frames * (p->frame_max + 100)));
 	r = lib.pcap_activate(p->pcap);
 	if (r < 0) {
@@ -350,7 +350,7 @@ static int open_receiver(struct pcap_link *p, const struct cn_link_config *confi
 	return 0;
 }
 
-/* libnet's socket only sends: nothing more gets in, and what is in already is thrown away. */
+/* Rejects all input of libnet's socket, which only sends, and discards what is already queued. */
 static int disable_receive(int fd)
 {
 	struct sock_filter none = { .code = BPF_RET | BPF_K };

@@ -41,7 +41,7 @@ size_t cn_super_frame_iov(struct iovec *out, const struct cn_frame *frames, size
 {
 	size_t n = 0;
 
-	/* An iovec points to non-const, and sending only reads. */
+	/* struct iovec has a non-const pointer; sending only reads. */
 	for (size_t i = 0; i < k; i++) {
 		const struct cn_frame *f = &frames[i];
 

@@ -16,16 +16,16 @@
 
 #define CN_SUPER_FRAME_BYTES (65535 - CN_TCP_HEADER)
 
-/* Frames of a super-frame that ends before the next frame though that would fit (cn_frame.ends): a
- * shorter one costs more than it brings. */
+/* Minimum frames of a super-frame that may end early (cn_frame.ends); a shorter one is
+ * inefficient. */
 #define CN_SUPER_FRAME_LEAST 16u
 
 /* How many of the n frames (1 at least), from the first on, form a super-frame. A frame of more
- * than `most` bytes after the Ethernet header is no part of one: the kernel has to refuse it. */
+ * than `most` bytes after the Ethernet header is sent singly, for the kernel to refuse it. */
 size_t cn_super_frame_length(const struct cn_frame *frames, size_t n, size_t most);
 
-/* How many of the n frames, from the first on, are super-frames that no frame behind them can be
- * part of; all if they are one. */
+/* How many of the n frames, from the first on, form complete super-frames, which no later frame can
+ * extend; all if they are one. */
 size_t cn_super_frame_whole(const struct cn_frame *frames, size_t n);
 
 /* Bytes of the collnet frame in a frame to send. */
@@ -34,24 +34,24 @@ static inline size_t cn_super_frame_size(const struct cn_frame *f)
 	return (size_t)f->head_len - CN_ETH_HEADER + f->payload_len;
 }
 
-/* The collnet frames of k frames, one after the other, in at most 2 * k pieces; returns how many.
- */
+/* Builds the I/O vector of k collnet frames, at most 2 * k entries; returns its length. */
 size_t cn_super_frame_iov(struct iovec *out, const struct cn_frame *frames, size_t k);
 
-/* What is left of a received one, or of a frame alone. Empty: left is 0. */
+/* The rest of a received super-frame or single frame. Empty: left is 0. */
 struct cn_super_frame {
 	const uint8_t *ether; /* its Ethernet header */
 	const uint8_t *at;
 	size_t left; /* bytes */
-	size_t size; /* of a frame; 0: all that is left is one frame */
+	size_t size; /* bytes of a frame; 0: the rest is one frame */
 	enum cn_encapsulation encapsulation;
-	/* The next `placed` bytes of `left` are frames whose headers and payloads lie apart. */
+	/* The next `placed` bytes of `left` are frames whose payloads were placed apart from their
+	 * headers. */
 	size_t placed;
 	size_t header; /* bytes of each header */
 	const uint8_t *headers, *payloads;
 };
 
-/* Takes up to max frames from it; returns how many. */
+/* Removes up to max frames from it; returns how many. */
 size_t cn_super_frame_next(struct cn_super_frame *s, struct cn_rx_frame *out, size_t max);
 
 #endif

@@ -27,18 +27,18 @@ int cn_udp_address_order(const void *a, const void *b);
 /* The first IPv4 address of an interface, asked for with any socket `fd`. COLLNET_EIFACE: none. */
 int cn_udp_own_address(int fd, const char *interface, struct sockaddr_in *out, struct cn_err *err);
 
-/* Whom a broadcast reaches. */
+/* The destinations of a broadcast. */
 struct cn_udp_peers {
 	struct sockaddr_in *list; /* freed by the caller */
 	uint32_t n;
-	bool group; /* the only one is a multicast group */
+	bool group; /* a single multicast group */
 };
 
 /*
  * Reads them: `text` is a multicast group, like 239.192.136.181, a list of hosts, like
  * node[01-16],10.0.0.7:40000 (one that has neither a comma nor a bracket ends with a comma), or the
  * name of a file with a host per line. A host is an IPv4 address or a name, and optionally ":PORT";
- * the port is otherwise `port`. A host that occurs again is left out.
+ * the port is otherwise `port`. Duplicate hosts are removed.
  */
 int cn_udp_peers_read(const char *text, uint16_t port, struct cn_udp_peers *out,
 		      struct cn_err *err);

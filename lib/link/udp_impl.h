@@ -41,7 +41,7 @@ struct udp_received {
 	struct iovec iov;
 };
 
-/* A host that gets single frames until then, because a super-frame for it was refused. */
+/* A host that gets single frames until `until`, because a super-frame to it was refused. */
 struct udp_single {
 	in_addr_t host;
 	cn_time until;
@@ -51,22 +51,23 @@ struct udp_link {
 	struct cn_link link;
 	struct sockaddr_in self;
 	struct cn_udp_peers peers;
-	uint64_t *last_heard; /* of each listed one: `broadcasts` when it was heard; 0: never */
-	uint64_t broadcasts;  /* begun, and UDP_SILENCE */
-	uint32_t first;	      /* whom the next one begins with */
-	int send_buffer;      /* bytes, as the kernel accounts for them */
-	bool gso;	      /* the kernel has UDP_SEGMENT */
+	uint64_t
+		*last_heard; /* per listed host: `broadcasts` when it last sent a frame; 0: never */
+	uint64_t broadcasts; /* broadcasts started, plus UDP_SILENCE */
+	uint32_t first;	     /* first host of the next broadcast */
+	int send_buffer;     /* bytes, as accounted by the kernel */
+	bool gso;	     /* the kernel has UDP_SEGMENT */
 	bool single_logged;
 	struct udp_single single[UDP_SINGLES];
 	bool gone;			 /* the loss of the interface is logged */
-	struct sockaddr_in last_unknown; /* the last one that was logged */
-	uint32_t unknown;		 /* that were */
+	struct sockaddr_in last_unknown; /* the last one logged */
+	uint32_t unknown;		 /* number logged */
 	struct cn_link_counters counters;
 
 	uint8_t *buffers; /* UDP_RECV_BATCH of RECV_BYTES */
 	struct mmsghdr in[UDP_RECV_BATCH];
 	struct udp_received received[UDP_RECV_BATCH];
-	uint32_t nin, at; /* messages received; the first of which not all frames were taken */
+	uint32_t nin, at;	    /* messages received; the first one not completely returned */
 	struct cn_super_frame rest; /* of message `at` */
 
 	struct mmsghdr out[UDP_SEND_BATCH];

@@ -2,10 +2,9 @@
 /*
  * The sending half of link udp.
  *
- * What is sent to a host that is switched off stays in the kernel for seconds and fills the
- * socket's send buffer: so nodes that are silent are greeted in turns, and a part of the buffer is
- * enough for them. The send buffer is small, as that of the packet link: what waits in the
- * interface's queue fills it.
+ * Datagrams to a host that is switched off stay in the kernel for seconds (unresolved ARP) and fill
+ * the socket's send buffer: so silent nodes get hellos round robin, within a part of the buffer.
+ * The send buffer is small, as that of the packet link: datagrams in the interface's queue fill it.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -41,7 +40,8 @@ static void put_control(const struct udp_link *u, struct msghdr *m, struct udp_c
 	}
 }
 
-/* Message `at` of the first k frames, all to one address. Returns how many pieces of v it took. */
+/* Builds message `at` of the first k frames, all to one address. Returns the number of entries of v
+ * used. */
 static size_t put_message(struct udp_link *u, uint32_t at, struct iovec *v,
 			  const struct cn_frame *f, uint32_t k)
 {
@@ -57,7 +57,7 @@ static size_t put_message(struct udp_link *u, uint32_t at, struct iovec *v,
 	return n;
 }
 
-/* Where the table has the host. Another one with the same place takes it: that costs a refusal. */
+/* The host's entry in the table. A collision replaces the entry, at the cost of one refusal. */
 static struct udp_single *single_of(struct udp_link *u, const struct sockaddr_in *to)
 {
 	return &u->single[cn_mix64(to->sin_addr.s_addr) % UDP_SINGLES];
@@ -91,8 +91,8 @@ static void send_single(struct udp_link *u, const struct sockaddr_in *to, int e)
 	}
 }
 
-/* Whether the interface is down, or has lost the address that the link was opened with: an errno,
- * or 0. */
+/* An errno if the interface is down, or has lost the address that the link was opened with; else
+ * 0. */
 static int check_interface(struct udp_link *u)
 {
 	struct sockaddr_in now;
@@ -106,7 +106,7 @@ static int check_interface(struct udp_link *u)
 									: ENETDOWN;
 }
 
-/* The frames of the first message are as lost as on a wire. */
+/* Drops the frames of the first message, as lost on the wire. */
 static int drop(struct udp_link *u, int e)
 {
 	char text[INET_ADDRSTRLEN];
@@ -121,11 +121,11 @@ static int drop(struct udp_link *u, int e)
 }
 
 /*
- * The first message was refused. 0: it stays, the queue is full; 1: it is lost, or to be sent in
- * another way; negative: the interface is gone.
+ * Handles a refusal of the first message. 0: keep it, the queue is full; 1: it is lost, or must be
+ * sent as single frames; negative: the interface is gone.
  *
- * Only EAGAIN means that the socket will be writable: to wait after any other error would be a loop
- * without a pause. The transport sends again what is lost, at its intervals.
+ * Only after EAGAIN will the socket become writable: waiting after any other error would be a busy
+ * loop. The transport retransmits lost frames, at its intervals.
  */
 static int refused(struct udp_link *u, int e)
 {
@@ -159,8 +159,8 @@ static int refused(struct udp_link *u, int e)
 	return drop(u, e);
 }
 
-/* Whether a message for a node that may never take it leaves room in the send buffer for others:
- * the kernel calls a socket writable up to half of it. */
+/* True if a message to a node that may be switched off leaves room in the send buffer for others:
+ * the kernel reports a socket writable up to half of it. */
 static bool has_room(const struct udp_link *u)
 {
 	int held;
@@ -168,8 +168,8 @@ static bool has_room(const struct udp_link *u)
 	return ioctl(u->link.send_fd, SIOCOUTQ, &held) < 0 || held < u->send_buffer / 4;
 }
 
-/* A broadcast, to each node of the list. What cannot go is lost: hellos are repeated, and the next
- * one begins where this one had no room. COLLNET_OK, or COLLNET_EIFACE. */
+/* Sends a broadcast to each node of the list. Without room, the rest is dropped: hellos are
+ * repeated, and the next one starts where this one stopped. COLLNET_OK, or COLLNET_EIFACE. */
 static int send_broadcast(struct udp_link *u, const struct cn_frame *f)
 {
 	uint32_t at = u->first;
@@ -203,7 +203,7 @@ static int send_broadcast(struct udp_link *u, const struct cn_frame *f)
 	return COLLNET_OK;
 }
 
-/* As many messages as fit, up to the next broadcast. Returns their number. */
+/* Builds as many messages as fit, up to the next broadcast. Returns their number. */
 static uint32_t put_messages(struct udp_link *u, const struct cn_frame *f, size_t n)
 {
 	const size_t most = u->link.mtu - CN_UDP_HEADER;

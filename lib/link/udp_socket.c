@@ -3,16 +3,16 @@
  * The link over an ordinary UDP socket: no privilege, and any network that carries IPv4.
  *
  * A datagram is a collnet frame. The transport's addresses are made of port and IPv4 address
- * (udp_address.h), so a received frame gets an Ethernet header that never was on a wire. A
- * broadcast goes to a multicast group, or to each node of a list. With a list, what comes from
- * others is dropped: the list says who takes part, and no discovery can add to it. With a group,
- * what comes from another port is dropped: its nodes have one port, which is taken on each of them.
+ * (udp_address.h), so a received frame gets a synthetic Ethernet header. A broadcast goes to a
+ * multicast group, or to each node of a list. With a list, datagrams from other hosts are dropped:
+ * the list defines the members, and discovery does not add to it. With a group, datagrams from
+ * another port are dropped: all its nodes use one port, which is bound on each of them.
  *
  * Super-frames go out by UDP_SEGMENT (udp_send.c) and come in by UDP_GRO, where the kernel has
  * them.
  *
- * Frames that were received lie in the buffers of the last recvmmsg(), which runs again when all of
- * them were taken and released.
+ * Received frames are in the buffers of the last recvmmsg(), which runs again when all of them were
+ * returned and released.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,8 +25,8 @@
 #include "link/udp_impl.h"
 
 #define RECV_BYTES   65536
-#define POLLS_MAX    4	/* at the socket in a row, while none of the frames is of a node */
-#define UNKNOWN_LOGS 4u /* lines of the log about senders that are not listed */
+#define POLLS_MAX    4	/* recvmmsg() calls in a row without a frame of a node */
+#define UNKNOWN_LOGS 4u /* log lines about unlisted senders */
 
 void cn_udp_gone(struct udp_link *u, int e)
 {
@@ -52,7 +52,7 @@ static size_t segment_of(struct msghdr *m)
 	return 0;
 }
 
-/* A source address can be forged, so the lines have a limit for all senders together. */
+/* Source addresses can be forged, so log lines are limited over all senders. */
 static void report_unknown(struct udp_link *u, const struct sockaddr_in *from)
 {
 	char text[INET_ADDRSTRLEN];
@@ -81,7 +81,7 @@ static bool receives_from_listed(struct udp_link *u, const struct sockaddr_in *f
 	return listed != NULL;
 }
 
-/* Whether a node may be there: in a list it is, and in a group it has our port. */
+/* True if the sender may be a node: it is listed, or with a group has our port. */
 static bool admits(struct udp_link *u, const struct sockaddr_in *from)
 {
 	if (u->peers.group ? from->sin_port == u->self.sin_port : receives_from_listed(u, from)) {
@@ -91,8 +91,8 @@ static bool admits(struct udp_link *u, const struct sockaddr_in *from)
 	return false;
 }
 
-/* Message `at` as a super-frame. What is none, of no node, or our own by the group, has no frames.
- */
+/* Starts message `at` as a super-frame. Malformed messages, those of unknown senders, and our own
+ * multicasts have no frames. */
 static void begin_message(struct udp_link *u)
 {
 	struct mmsghdr *m = &u->in[u->at];
@@ -153,7 +153,7 @@ static size_t udp_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 
 static void udp_release(struct cn_link *l)
 {
-	(void)l; /* the buffers are free when the last of them was taken, and the next recv follows
+	(void)l; /* the buffers are free when the last frame was returned and recv is called again
 		  */
 }
 
@@ -194,7 +194,7 @@ static const struct cn_link_ops udp_ops = {
 static int set_options(struct udp_link *u, const struct cn_link_config *c,
 		       const struct cn_interface *i, struct cn_err *err)
 {
-	/* Frames are never fragmented: a longer one than the path takes is found by probes. */
+	/* Datagrams are never fragmented (DF): path MTU probes detect those that are too long. */
 	const int on = 1, probe = IP_PMTUDISC_PROBE;
 	const int send = cn_link_send_buffer(c->queue_frames, i->mtu);
 	const int fd = u->link.recv_fd;
@@ -226,7 +226,8 @@ static int bind_socket(struct udp_link *u, uint16_t port, struct cn_err *err)
 
 	a.sin_port = u->self.sin_port = htons(port);
 	if (u->peers.group) {
-		a.sin_addr.s_addr = INADDR_ANY; /* or the group's datagrams would not arrive */
+		a.sin_addr
+			.s_addr = INADDR_ANY; /* else the group's datagrams would not be received */
 	}
 	if (bind(u->link.recv_fd, (const struct sockaddr *)&a, sizeof(a)) < 0) {
 		return errno == EADDRINUSE
@@ -253,8 +254,7 @@ static int copy_peers(struct udp_link *u, const struct cn_link_config *c, struct
 	}
 	memcpy(u->peers.list, c->peers->list, c->peers->n * sizeof(*u->peers.list));
 	qsort(u->peers.list, u->peers.n, sizeof(*u->peers.list), cn_udp_address_order);
-	u->first = ntohl(u->self.sin_addr.s_addr) %
-		   u->peers.n; /* not all begin with the same one */
+	u->first = ntohl(u->self.sin_addr.s_addr) % u->peers.n; /* different on every node */
 	return COLLNET_OK;
 }
 

@@ -12,9 +12,9 @@
 struct cn_helper {
 	pthread_t thread;
 	bool started;
-	bool busy; /* the owner's: it has a task, or has run it */
+	bool busy; /* owner thread only: it has a task, or has run one */
 	int fd;
-	pthread_mutex_t lock; /* of the rest */
+	pthread_mutex_t lock; /* of the fields below */
 	pthread_cond_t changed;
 	struct cn_task *task, *done;
 	bool stop;
@@ -165,6 +165,6 @@ void cn_helper_wait(struct cn_helper *h, struct cn_engine *e)
 		pthread_cond_wait(&h->changed, &h->lock);
 	}
 	pthread_mutex_unlock(&h->lock);
-	/* It tells with the lock held. */
+	/* It signals with the lock held. */
 	cn_helper_reap(h, e);
 }

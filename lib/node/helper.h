@@ -11,19 +11,18 @@
 struct cn_helper;
 
 int cn_helper_new(struct cn_helper **out, struct cn_err *err);
-/* Not with a task: cn_helper_wait(). NULL is ignored. */
+/* Must have no task: cn_helper_wait(). NULL is ignored. */
 void cn_helper_free(struct cn_helper *h);
-/* Readable when cn_helper_reap() has something to take. */
+/* Readable when cn_helper_reap() has a completed task. */
 int cn_helper_fd(const struct cn_helper *h);
-/* It has a task, or has run one that is not taken back. */
+/* True if it has a task, or a completed one that is not reaped. */
 bool cn_helper_busy(const struct cn_helper *h);
-/* Gives it the next task of the engine, if it has none. Where no thread can be made, the task is
- * run at once. */
+/* Submits the next task of the engine, if it has none. Without a thread, the task runs at once. */
 void cn_helper_submit(struct cn_helper *h, struct cn_engine *e);
-/* Takes the task back, if it was run. True: the calls that wait for tasks are to be made again,
- * before it is given the next one. */
+/* Reaps the task, if it has run. True: repeat the calls that wait for tasks, before the next
+ * submission. */
 bool cn_helper_reap(struct cn_helper *h, struct cn_engine *e);
-/* Waits until it has no task, which is cancelled: the engine is about to end. */
+/* Cancels its task and waits for its end: the engine is about to end. */
 void cn_helper_wait(struct cn_helper *h, struct cn_engine *e);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The lock of an interface and EtherType: one process at a time, because two would each acknowledge
- * the other's frames under the same address. It is gone with its process, whatever happens to that.
+ * the other's frames under the same address. The kernel releases it when its process ends.
  *
  * Two parts. The lock itself is a file that is locked, named after network namespace, interface and
  * EtherType, in the daemon's run directory, where no other user can make or open it. A program in
  * direct mode that has no access to that directory sees the second part, an abstract socket: it
  * counts only if it is held by root, by the same user, or by the owner of the run directory (the
- * daemon's user). Any user can bind that name first, and is ignored then, with a warning.
+ * daemon's user). Any user can bind that name first; such a socket is ignored with a warning.
  */
 #include "node/lock.h"
 
@@ -47,13 +47,13 @@ static int lock_conflict(const char *interface, uint16_t ethertype, const struct
 
 /* ---- the file ------------------------------------------------------------------------- */
 
-/* Whether only root or this user can make files there; makes the directory if it can. */
+/* True if only root or this user can create files there; creates the directory if possible. */
 static bool private_directory(const char *dir)
 {
 	struct stat st;
 
 	if (mkdir(dir, 0755) == 0 && chmod(dir, 0755) != 0) {
-		return false; /* the umask was stricter, and others are to find the socket there */
+		return false; /* the umask was stricter, and others must find the socket there */
 	}
 	return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
 	       (st.st_uid == 0 || st.st_uid == geteuid()) && (st.st_mode & 022) == 0;
@@ -70,7 +70,7 @@ static void read_holder(int fd, struct holder *h)
 	}
 }
 
-/* COLLNET_OK with *out, -1 where the directory is not ours to use; COLLNET_EIFACE: *h has it. */
+/* COLLNET_OK with *out, -1 if the directory is not usable; COLLNET_EIFACE: *h holds the lock. */
 static int lock_file(const char *dir, unsigned int index, uint16_t ethertype, int *out,
 		     struct holder *h)
 {
@@ -111,8 +111,8 @@ static int lock_file(const char *dir, unsigned int index, uint16_t ethertype, in
 /* ---- the name ------------------------------------------------------------------------- */
 
 /*
- * The process that listens on the name, by asking it for its credentials. False: its queue is full
- * of those who asked, which it never accepts.
+ * The credentials of the process that listens on the name. False: its backlog is full of
+ * connections, which it never accepts.
  */
 static bool name_holder(const struct sockaddr_un *name, socklen_t len, struct holder *h)
 {
@@ -146,8 +146,8 @@ static bool is_trusted(const struct holder *h, const char *dir)
 }
 
 /*
- * COLLNET_OK with *out, -1 where another user has the name; COLLNET_EIFACE: *h has it by right. Who
- * does not tell who he is has it by right where there is no file.
+ * COLLNET_OK with *out, -1 if another user has bound the name; COLLNET_EIFACE: *h holds it
+ * legitimately. An unidentified holder is legitimate if there is no lock file.
  */
 static int lock_name(const char *dir, bool is_only_lock, unsigned int index, uint16_t ethertype,
 		     int *out, struct holder *h, struct cn_err *err)
@@ -182,7 +182,7 @@ static int lock_name(const char *dir, bool is_only_lock, unsigned int index, uin
 	return COLLNET_OK;
 }
 
-/* As if_nametoindex(), which says that there is no such file where it cannot open a socket. */
+/* As if_nametoindex(), which reports ENOENT if it cannot open a socket. */
 static unsigned int index_of(const char *interface)
 {
 	struct ifreq r = { .ifr_ifindex = 0 };

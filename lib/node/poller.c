@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One poll receives, expires timers, sends, and makes copies within the node, while the link is
- * busy. Input comes before timers, so that a process that was not scheduled for a while does not
- * take an acknowledgement that lies in the ring for a lost one.
+ * busy. Input is processed before timers, so that a process that was not scheduled for a while does
+ * not count an acknowledgement in the ring as lost.
  *
- * Frames that the link did not accept are kept with copies of their payloads: the transport's
+ * Frames that the link did not accept form a backlog with copies of their payloads: the transport's
  * pointers are valid only until the next call into it.
  */
 #include "node/poller.h"
@@ -16,10 +16,10 @@
 #include "proto/wire.h"
 
 #define BATCH	   (2 * CN_SUPER_FRAME_MAX)
-#define RETRY	   (10 * CN_MS) /* event-driven: until a full link is retried without an event */
-#define SPIN_POLLS 32		/* for a frame, of a caller that spins: a fraction of 1 us */
+#define RETRY	   (10 * CN_MS) /* event-driven: retry interval of a full link without an event */
+#define SPIN_POLLS 32		/* polls of the link, of a caller that spins: a fraction of 1 us */
 #define INPUT_MAX  1024		/* frames per poll, so that sending is not starved */
-#define BULK	   4		/* frames at once: others may follow that one ACK is enough for */
+#define BULK	   4		/* frames at once: more may follow that share one ACK */
 #define FULL_MAX   8		/* polls in a row with INPUT_MAX frames before timers expire */
 
 struct cn_poller {
@@ -27,10 +27,10 @@ struct cn_poller {
 	struct cn_engine *engine;
 	struct cn_frame out[BATCH];
 	uint32_t backlog, backlog_at; /* out[kept_at .. kept) wait for the link */
-	uint8_t *copies;	      /* [BATCH][payload] of kept frames */
+	uint8_t *copies;	      /* [BATCH][payload] of the backlog */
 	size_t payload;
 	uint32_t full; /* polls in a row with INPUT_MAX frames */
-	bool drained;  /* the last poll left the engine without frames to send */
+	bool drained;  /* the last poll sent all of the engine's frames */
 	bool event_driven;
 	cn_time retry_at; /* if event_driven: when to retry a full link */
 	uint8_t from[6];  /* the sender of the last long super-frame */
@@ -65,9 +65,11 @@ void cn_poller_free(struct cn_poller *p)
 	}
 }
 
-/* Whether these frames are a long super-frame that ends with the request for an acknowledgement,
- * after another one of the same node. That is sent before the next one is received: its sender
- * waits. Where several nodes send in turn, one answer to all of them costs less. */
+/*
+ * True if these frames are a long super-frame that ends with an ACK request, after another one of
+ * the same node. The ACK is sent before the next input, because the sender waits for it. Where
+ * several nodes send alternately, one batch of ACKs costs less.
+ */
 static bool is_ack_urgent(struct cn_poller *p, const struct cn_rx_frame *in, size_t n)
 {
 	bool again;
@@ -101,7 +103,7 @@ static uint32_t receive(struct cn_poller *p, cn_time now)
 	return total;
 }
 
-/* Frames that the link did not accept get payloads of their own. */
+/* Copies the payloads of frames that the link did not accept. */
 static void save_backlog(struct cn_poller *p, uint32_t from, uint32_t n)
 {
 	p->backlog_at = from;
@@ -135,11 +137,12 @@ static int transmit(struct cn_poller *p, cn_time now)
 		if (n == from) {
 			return gone < 0 ? gone : total;
 		}
-		/* The frames of a super-frame that the batch ends within are sent with the next. */
+		/* Frames of a super-frame that the batch would split are sent with the next
+		 * batch. */
 		end = fresh && n == BATCH ? (uint32_t)cn_super_frame_whole(p->out, n) : n;
 		taken = cn_link_send(p->link, p->out + from, end - from);
 		if (taken < 0) {
-			/* Lost, as on a cable that is cut: the transport goes on. */
+			/* Lost, as on a broken cable: the transport continues. */
 			gone = taken;
 			taken = (int)(end - from);
 		}
@@ -160,8 +163,8 @@ static int transmit(struct cn_poller *p, cn_time now)
 	}
 }
 
-/* Receives all that is there, after `in` frames. The link can have more though it returned few: it
- * ends a batch before a super-frame, and skips frames of others. Returns the sum. */
+/* Receives all available frames, after `in` frames. The link may have more although it returned
+ * few: it ends a batch before a super-frame, and skips foreign frames. Returns the total. */
 static uint32_t receive_rest(struct cn_poller *p, cn_time now, uint32_t in)
 {
 	for (uint32_t n = in; n > 0 && in < INPUT_MAX; in += n) {
@@ -170,14 +173,14 @@ static uint32_t receive_rest(struct cn_poller *p, cn_time now, uint32_t in)
 	return in;
 }
 
-/* Whether timers may expire: all that is there was received, or there is no end to it. */
+/* True if timers may expire: all input was received, or it is continuous. */
 static bool may_expire(struct cn_poller *p, uint32_t in)
 {
 	p->full = in < INPUT_MAX ? 0 : p->full + 1;
 	return p->full % FULL_MAX == 0;
 }
 
-/* What follows the receipt of so many frames. `again`: the engine was not called since the last
+/* The rest of a poll after receiving `in` frames. `again`: the engine was not called since the last
  * poll. */
 static int finish_poll(struct cn_poller *p, cn_time now, uint32_t in, bool again)
 {
@@ -196,7 +199,7 @@ static int finish_poll(struct cn_poller *p, cn_time now, uint32_t in, bool again
 	p->drained = out >= 0 && p->backlog == 0;
 	if (out >= 0 && may && cn_engine_has_copies(p->engine)) {
 		cn_engine_expire(p->engine, now);
-		p->drained = false; /* actions may wait for them */
+		p->drained = false; /* actions may depend on them */
 		out++;
 	}
 	return out < 0 ? out : out + (int)in;

@@ -17,19 +17,19 @@ int cn_poller_new(struct cn_link *l, struct cn_engine *e, struct cn_poller **out
 void cn_poller_free(struct cn_poller *p);
 
 /*
- * Takes the frames that have come in (up to a bound), expires the timers that are due, and sends
- * until there is nothing to send or the link is full. Positive: there was work; 0: there was none;
- * negative: the interface is down or gone (COLLNET_EIFACE), and the frames to send are lost.
+ * Receives frames (up to a bound), expires timers, and sends until there is nothing to send or the
+ * link is full. Positive: there was work; 0: none; negative: the interface is down or gone
+ * (COLLNET_EIFACE), and the frames to send are lost.
  */
 int cn_poller_poll(struct cn_poller *p, cn_time now);
 /*
- * The same, for a caller that has not called the engine since the last poll: nothing can have
- * become ready to be sent, unless frames have come in or a timer is due.
+ * The same, for a caller that has not called the engine since the last poll: nothing can be ready
+ * to send unless frames were received or a timer is due.
  */
 int cn_poller_poll_input(struct cn_poller *p, cn_time now);
 /*
- * The same, for a caller that spins: where there was no work, looks for frames several times more,
- * which takes no longer than reading the clock again.
+ * The same, for a caller that spins: without work, polls the link several times more, which takes
+ * no longer than reading the clock.
  */
 int cn_poller_spin(struct cn_poller *p, cn_time now);
 /*
@@ -38,7 +38,7 @@ int cn_poller_spin(struct cn_poller *p, cn_time now);
  */
 void cn_poller_set_event_driven(struct cn_poller *p);
 void cn_poller_writable(struct cn_poller *p);
-/* Frames wait for the link's queue: wait for send_fd to be writable. */
+/* True if the backlog waits for the link's queue: wait for send_fd to be writable. */
 bool cn_poller_blocked(const struct cn_poller *p);
 cn_time cn_poller_deadline(const struct cn_poller *p);
 

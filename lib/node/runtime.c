@@ -20,10 +20,10 @@
 #include "topo/topo.h"
 #include "util/clock.h"
 
-/* By probes, others find that large frames do not get here, after half a second (proto/path_mtu.c):
- * the reason is to be there before. Asking is four system calls. */
+/* Interval of checks of the interface. Peers detect by probes that large frames are lost after half
+ * a second (proto/path_mtu.c); the reason must reach them before. A check is four system calls. */
 #define CHECK_INTERVAL (100 * CN_MS)
-#define GOODBYES       (20 * CN_MS) /* until the link has taken them, within a call */
+#define GOODBYES       (20 * CN_MS) /* time limit for the link to accept them, within a call */
 
 /* The host name as a node name. */
 static int host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err)
@@ -46,7 +46,7 @@ static int host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err)
 	return COLLNET_OK;
 }
 
-/* The epoch, which is never 0, and the key of the transport, which nobody can guess. */
+/* A random epoch, never 0, and a random key of the transport. */
 static int new_identity(struct cn_node_config *c, struct cn_err *err)
 {
 	uint8_t random[sizeof(c->epoch) + sizeof(c->key)];
@@ -265,7 +265,7 @@ static bool flush(struct cn_runtime *s, cn_time until)
 	}
 }
 
-/* What is queued, such as the reason of a failure, goes first. */
+/* Queued frames, such as the reason of a failure, go first. */
 static void say_goodbye(struct cn_runtime *s, cn_time linger)
 {
 	flush(s, cn_now() + linger);
@@ -273,8 +273,8 @@ static void say_goodbye(struct cn_runtime *s, cn_time linger)
 	flush(s, cn_now() + linger);
 }
 
-/* Whether the program has closed it. What it has opened under that number since is not closed with
- * the link, unless that is pcap: its libraries close the number that they keep. */
+/* True if the program has closed the descriptor. A descriptor reopened under that number is not
+ * closed with the link, except by the libraries of the pcap link. */
 static bool was_closed(int *fd)
 {
 	int type;
@@ -287,7 +287,7 @@ static bool was_closed(int *fd)
 	return true;
 }
 
-/* Of a link on a socket that was opened with the address of the interface. */
+/* True if the interface has lost or changed the address that the link's socket was opened with. */
 static bool has_other_address(const struct cn_link *l)
 {
 	uint8_t mac[6];
@@ -319,7 +319,7 @@ int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err 
 			       l->interface, s->node);
 	}
 	if (l->moved || has_other_address(l)) {
-		/* No acknowledgement reaches the former address, so none is waited for. */
+		/* No acknowledgement reaches the former address, so do not wait for any. */
 		cn_fail(err, COLLNET_EIFACE, "interface %s %s on node %s", l->interface,
 			cn_link_address_changed(l), s->node);
 		cn_engine_fail(s->engine, now, err->code, err->text);
@@ -342,7 +342,7 @@ int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err 
 	return COLLNET_EIFACE;
 }
 
-/* Those that no team uses. */
+/* Frees replaced topologies that no team uses. */
 static void free_replaced(struct cn_runtime *s)
 {
 	uint32_t used = 0;
@@ -357,7 +357,7 @@ static void free_replaced(struct cn_runtime *s)
 	s->nreplaced = used;
 }
 
-/* Teams may still use the one that is replaced; it is freed at a reload after they end. */
+/* Teams may still use the replaced topology; a reload after they end frees it. */
 static int replace_topology(struct cn_runtime *s, struct cn_topo *fresh, struct cn_err *err)
 {
 	free_replaced(s);
@@ -393,7 +393,7 @@ int cn_runtime_reload(const struct cn_runtime_config *config, struct cn_runtime 
 	return rc;
 }
 
-/* Another thread can fork() at any time: what is freed is not seen by the child. */
+/* Another thread can fork() at any time: the child must not see freed objects. */
 void cn_runtime_detach(struct cn_runtime *s, cn_time linger)
 {
 	struct cn_poller *poller = s->poller;

@@ -28,9 +28,9 @@ struct cn_runtime_config {
 	int (*open_socket)(void *arg); /* as in struct cn_link_config */
 	void *open_arg;
 	struct cn_goodbye_list *goodbyes; /* as in struct cn_node_config; NULL: none */
-	uint32_t goodbye_nodes;		  /* room in it: no more nodes are known */
+	uint32_t goodbye_nodes;		  /* its entries, which limit the number of nodes */
 	const char *advice;		  /* as in struct cn_engine_config; NULL: its default */
-	struct cn_helper *helper;	  /* runs the engine's tasks, borrowed; NULL: it has none */
+	struct cn_helper *helper;	  /* runs the engine's tasks, borrowed; NULL: no tasks */
 };
 
 #define CN_RUNTIME_REPLACED 8
@@ -38,29 +38,30 @@ struct cn_runtime_config {
 struct cn_runtime {
 	char node[COLLNET_NAME_MAX + 1];
 	bool locked;
-	struct cn_lock lock; /* if locked */
-	struct cn_udp_peers
-		peers; /* a host's name is looked up once, and never in a loop of events */
+	struct cn_lock lock;	   /* if locked */
+	struct cn_udp_peers peers; /* host names are resolved once, never in an event loop */
 	bool has_key;
 	uint8_t key[CN_SIPHASH_KEY]; /* of the cluster, if has_key */
 	struct cn_link *link;
 	struct cn_topo *topo;
-	struct cn_topo *replaced[CN_RUNTIME_REPLACED]; /* by reloads; teams may still use them */
+	struct cn_topo
+		*replaced[CN_RUNTIME_REPLACED]; /* replaced by reloads; teams may still use them */
 	uint32_t nreplaced;
 	struct cn_engine *engine;
 	struct cn_helper *helper; /* of the engine; NULL: none */
 	struct cn_poller *poller;
-	enum cn_bye bye;  /* why it ends, for the other nodes */
-	cn_time check_at; /* when cn_runtime_check() looks at the interface again */
+	enum cn_bye bye;  /* reason in its goodbyes */
+	cn_time check_at; /* next check of the interface by cn_runtime_check() */
 };
 
 /* On failure nothing stays open. COLLNET_EIFACE also for an interface that is taken. */
 int cn_runtime_open(const struct cn_runtime_config *config, struct cn_runtime *s,
 		    struct cn_err *err);
 /*
- * Its two halves, for a node whose interface comes and goes: the name, the link's libraries and
- * peers, and the topology; and what needs the interface. A runtime that is not attached has no
- * link, engine or poller. A failed cn_runtime_attach() leaves it so.
+ * The two halves of cn_runtime_open(), for a node whose interface comes and goes: prepare reads the
+ * name, the link's libraries and peers, and the topology; attach opens what needs the interface. An
+ * unattached runtime has no link, engine or poller. A failed cn_runtime_attach() leaves it
+ * unattached.
  */
 int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime *s,
 		       struct cn_err *err);
@@ -84,14 +85,14 @@ void cn_runtime_forked(struct cn_runtime *s);
 #define CN_RUNTIME_DRAIN (2000 * CN_MS) /* as long as a peer may be silent */
 /*
  * Before closing: sends and receives until all frames of this node are acknowledged and it has no
- * acknowledgement left to send, at most until `until`. True: this state was reached.
+ * acknowledgement left to send, or until `until`. True: this state was reached.
  */
 bool cn_runtime_drain(struct cn_runtime *s, cn_time until);
 /*
  * For a program, after a poll that returned `work`. COLLNET_EIFACE: the interface is gone, or the
  * program has closed a descriptor of the link; or the interface lost or changed its address, or was
- * given a lower MTU, of which the other nodes have been notified. Asks the kernel at most ten times
- * per second.
+ * given a lower MTU, of which the other nodes have been notified. Queries the kernel at most ten
+ * times per second.
  */
 int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err *err);
 /* The engine's counters and those of the link and the process. */

@@ -107,7 +107,7 @@ static const char *check_unregion(const union cn_msg *m)
 	return m->unregion.region <= CN_MSG_RINGS && m->unregion.zero == 0 ? NULL : "region number";
 }
 
-/* Not a user id: nobody is another user by it. */
+/* Must not be a user id, so that a secret impersonates no user. */
 static bool secret_ok(uint64_t secret)
 {
 	return secret == 0 || (secret & CN_OWNER_SECRET) != 0;
@@ -192,11 +192,11 @@ static const char *check_coll(const union cn_msg *m)
 		return "element";
 	}
 	if (cn_op_is_vector((enum cn_op_kind)c->op) && !buffer_ref_ok(&c->blocks)) {
-		return "place of blocks";
+		return "buffer reference of blocks";
 	}
 	return buffer_ref_ok(&c->send) && buffer_ref_ok(&c->recv) && buffer_ref_ok(&c->scratch)
 		       ? NULL
-		       : "place";
+		       : "buffer reference";
 }
 
 static const char *check_combined(const union cn_msg *m)
@@ -238,7 +238,7 @@ static const char *check_combine(const union cn_msg *m)
 	return span_ok(&c->left) && span_ok(&c->right) && span_ok(&c->out) &&
 			       c->bytes <= CN_MSG_BYTES
 		       ? NULL
-		       : "place";
+		       : "buffer reference";
 }
 
 static const char *check_open(const union cn_msg *m)
@@ -275,7 +275,7 @@ static const char *check_send(const union cn_msg *m)
 	if (s->bytes > COLLNET_MESSAGE_MAX) {
 		return "message size";
 	}
-	return buffer_ref_ok(&s->data) ? NULL : "place";
+	return buffer_ref_ok(&s->data) ? NULL : "buffer reference";
 }
 
 static const char *check_recv(const union cn_msg *m)
@@ -294,7 +294,7 @@ static const char *check_recv(const union cn_msg *m)
 	if (r->capacity > COLLNET_MESSAGE_MAX) {
 		return "message size";
 	}
-	return buffer_ref_ok(&r->data) ? NULL : "place";
+	return buffer_ref_ok(&r->data) ? NULL : "buffer reference";
 }
 
 static const char *check_stats(const union cn_msg *m)

@@ -90,9 +90,9 @@
 #define CN_MSG_TEAMS		 1024u
 #define CN_MSG_ENDPOINTS	 64u
 #define CN_MSG_ENDPOINT_REQUESTS 64u  /* sends and receives outstanding, over all endpoints */
-#define CN_MSG_REQUESTS		 512u /* outstanding, over all teams and endpoints */
+#define CN_MSG_REQUESTS		 512u /* outstanding requests, over all teams and endpoints */
 #define CN_MSG_USER_REGIONS	 64u  /* numbers 0 .. 63: collnet_alloc() */
-#define CN_MSG_REGIONS		 576u /* the rest: the library's own copies of other memory */
+#define CN_MSG_REGIONS		 576u /* the others: staging buffers of the library */
 #define CN_MSG_USER_BYTES	 ((uint64_t)16 << 30)
 #define CN_MSG_BYTES		 ((uint64_t)32 << 30) /* of all regions of a client together */
 #define CN_MSG_BYTES_UNIT	 4096u		      /* the smallest page of any machine */
@@ -148,13 +148,13 @@ enum cn_msg_type {
 	CN_MSG_LAST_RESPONSE = CN_MSG_JOINED,
 };
 
-/* Every message begins so. */
+/* The header of every message. */
 struct cn_msg_head {
 	uint32_t type; /* enum cn_msg_type */
-	uint32_t tag;  /* number of an asynchronous request, or anything */
+	uint32_t tag;  /* number of an asynchronous request, or arbitrary */
 };
 
-/* A buffer reference: a place in shared memory. */
+/* A buffer reference: a range of shared memory. */
 struct cn_msg_buffer_ref {
 	uint32_t region;
 	uint32_t zero;
@@ -168,7 +168,7 @@ struct cn_msg_hello {
 	uint32_t version;
 };
 
-/* -> REPLY; one of success brings the descriptor (SCM_RIGHTS) of a sealed memfd of `bytes`. */
+/* -> REPLY; on success it carries the descriptor (SCM_RIGHTS) of a sealed memfd of `bytes`. */
 struct cn_msg_region {
 	struct cn_msg_head head;
 	uint32_t region; /* a free number, or CN_MSG_RINGS */
@@ -188,15 +188,15 @@ struct cn_msg_unregion {
 };
 
 /*
- * Rank `rank` is here. The team number is taken until LEAVE, however this ends. -> JOINED, or DONE
- * if it failed or no team was made.
+ * Joins as rank `rank`. The team number is in use until LEAVE, whatever the result. -> JOINED, or
+ * DONE if it failed or no team was made.
  */
 struct cn_msg_join {
 	struct cn_msg_head head;
 	uint32_t team; /* a free number */
 	uint32_t rank;
 	uint32_t ranks;
-	uint32_t timeout_ms; /* from `called` on, for all ranks to come */
+	uint32_t timeout_ms; /* from `called` on, for all ranks to join */
 	char job[CN_MSG_NAME];
 	uint64_t secret; /* the owner by a secret, with CN_OWNER_SECRET; 0: the user */
 	/* A team of ranks of a team that is ready: a bit for each of them (cn_team_derive()). */
@@ -231,8 +231,8 @@ struct cn_msg_ranks {
  *
  * Of a vector operation, `blocks` is where arrays of struct cn_block are, one entry per rank: those
  * of the send buffer, then those of the receive buffer, as far as the rank needs them
- * (cn_call_send_blocks()). The daemon copies them when it takes the message. `bytes` is the length
- * of a buffer of one block (scatterv, gatherv). Of other operations, `blocks` is ignored.
+ * (cn_call_send_blocks()). The daemon copies them when it processes the message. `bytes` is the
+ * length of a buffer of one block (scatterv, gatherv). Of other operations, `blocks` is ignored.
  */
 struct cn_msg_coll {
 	struct cn_msg_head head;
@@ -244,20 +244,21 @@ struct cn_msg_coll {
 	uint32_t window;
 	uint32_t timeout_ms;
 	uint32_t root;
-	uint32_t element; /* the last fields but the places: reductions, as in struct cn_plan */
+	uint32_t element; /* the last fields except the buffer references: reductions, as in struct
+			   * cn_plan */
 	uint16_t function;
 	uint16_t ordered;    /* 0, 1 */
-	uint16_t persistent; /* 0, 1: DONE means that it is prepared; the tag is taken until RELEASE
-			      */
+	uint16_t persistent; /* 0, 1: DONE means that it is prepared; the tag is in use until
+			      * RELEASE */
 	uint16_t buffered;   /* 0, 1: its caller does not wait for DONE, which is not urgent */
 	uint64_t bytes;	     /* of one block */
 	struct cn_msg_buffer_ref send, recv, blocks, scratch;
-	uint64_t called; /* when: timeout_ms counts from then; 0: from when the daemon takes it */
+	uint64_t called; /* start of timeout_ms; 0: when the daemon processes it */
 };
 
 /*
- * The piece of request `tag` with this number is combined. One that is not outstanding any more is
- * ignored: the request has failed meanwhile.
+ * The fragment of request `tag` with this number is combined. Ignored if it is not outstanding any
+ * more: the request has failed meanwhile.
  */
 struct cn_msg_combined {
 	struct cn_msg_head head;
@@ -273,7 +274,7 @@ struct cn_msg_start {
 	uint64_t called; /* as in cn_msg_coll */
 };
 
-/* The persistent operation `tag`, which is not outstanding, is needed no more. No response. */
+/* Releases the persistent operation `tag`, which is not outstanding. No response. */
 struct cn_msg_release {
 	struct cn_msg_head head;
 };
@@ -330,19 +331,19 @@ struct cn_msg_table {
 
 /*
  * Messages that are a head alone. PING probes whether the daemon runs, when a program has waited
- * for a while; -> PONG. The library has one of them outstanding at most. While the daemon reads no
- * further because a call waits for its plan, all that comes, but for REGION, is answered by a PONG,
- * before its response. DOORBELL: there are requests in the ring. EVENT: there are completions.
- * Neither has a response.
+ * for a while; -> PONG. The library has at most one outstanding. While the daemon is blocked
+ * because a call waits for its plan, it answers every message except REGION by a PONG, before its
+ * response. DOORBELL: there are requests in the ring. EVENT: there are completions. Neither has a
+ * response.
  */
 
-/* As long, with the text at the same place, in all versions: by it a library is told that its own
- * is another one. */
+/* Same length and text offset in all versions, so that a library of another version can report the
+ * mismatch. */
 struct cn_msg_welcome {
 	struct cn_msg_head head;
 	int32_t status;
 	uint32_t version;	  /* of the daemon */
-	uint32_t peer_timeout_ms; /* of the daemon: how long it may be silent; 0 with an error */
+	uint32_t peer_timeout_ms; /* the daemon's peer timeout; 0 with an error */
 	uint32_t zero;
 	char node[CN_MSG_NAME];
 	union {
@@ -359,7 +360,7 @@ struct cn_msg_reply {
 	char text[CN_ERR_TEXT];
 };
 
-/* The end of a request; the last three fields but one belong to a RECV. */
+/* Completion of a request; `from_endpoint`, `bytes` and `from_node` belong to a RECV. */
 struct cn_msg_done {
 	struct cn_msg_head head;
 	int32_t status;
@@ -369,15 +370,15 @@ struct cn_msg_done {
 	char text[CN_ERR_TEXT];
 };
 
-/* A place in a buffer of a request. */
+/* A range of a buffer of a request. */
 struct cn_msg_span {
 	uint32_t buffer; /* CN_BUF_SEND, CN_BUF_RECV, CN_BUF_SCRATCH */
 	uint32_t zero;
 	uint64_t offset;
 };
 
-/* A piece of the reduction `tag`, as struct cn_combine. -> COMBINED, unless it is the last; one per
- * request at a time. */
+/* A fragment of the reduction `tag`, as struct cn_combine. -> COMBINED, unless it is the last; at
+ * most one outstanding per request. */
 struct cn_msg_combine {
 	struct cn_msg_head head;
 	uint32_t piece; /* its number */
@@ -428,7 +429,7 @@ struct cn_msg_job_table {
 	struct collnet_job_info jobs[CN_MSG_PAGE];
 };
 
-/* Big enough for any message. */
+/* Large enough for any message. */
 union cn_msg {
 	struct cn_msg_head head;
 	struct cn_msg_hello hello;
@@ -462,18 +463,18 @@ union cn_msg {
 	(CN_SHM_RING_BYTES(CN_MSG_RING_SLOTS, CN_MSG_REQUEST_SLOT) +                               \
 	 CN_SHM_RING_BYTES(CN_MSG_RING_SLOTS, CN_MSG_DONE_SLOT))
 
-/* One side's ends of the rings in the region CN_MSG_RINGS. */
+/* Initialises one side of the rings in the region CN_MSG_RINGS. */
 void cn_msg_rings_init(void *memory, struct cn_shm_ring *requests, struct cn_shm_ring *completions);
 
-/* Of a request: 1 .. CN_MSG_TIMEOUT_MAX, or COLLNET_TIMEOUT_NONE. */
+/* A valid timeout: 1 .. CN_MSG_TIMEOUT_MAX, or COLLNET_TIMEOUT_NONE. */
 bool cn_msg_timeout_ok(uint32_t ms);
 
 /* The size of messages of a type; 0: there is no such type. */
 size_t cn_msg_size(uint32_t type);
 
 /*
- * Whether `len` bytes in *m are a message that may be used. NULL: yes; else what is wrong with
- * it. from_daemon: which side it came from.
+ * Validates a message of `len` bytes in *m. NULL: valid; else what is wrong with it. from_daemon:
+ * direction.
  */
 const char *cn_msg_check(const union cn_msg *m, size_t len, bool from_daemon);
 

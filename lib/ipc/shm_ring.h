@@ -35,19 +35,19 @@
 struct cn_shm_ring_shared {
 	_Alignas(CN_SHM_RING_LINE) uint32_t tail;
 	_Alignas(CN_SHM_RING_LINE) uint32_t head;
-	uint32_t asleep;       /* enum cn_shm_ring_sleep */
-	uint32_t processor;    /* of the consumer, when it said so last, + 1; 0: not known */
-	uint32_t blocked_on;   /* what holds the consumer up, as it likes; 0: nothing */
-	uint32_t consumed_oob; /* messages ever taken that came by another way */
+	uint32_t asleep;     /* enum cn_shm_ring_sleep */
+	uint32_t processor;  /* the consumer's, as last reported, + 1; 0: not known */
+	uint32_t blocked_on; /* what the consumer is blocked on, in its own encoding; 0: nothing */
+	uint32_t consumed_oob; /* out-of-band messages consumed so far */
 	_Alignas(CN_SHM_RING_LINE) uint8_t slots[];
 };
 
 /* Whether the consumer sleeps, and on what. */
 enum cn_shm_ring_sleep {
 	CN_SHM_RING_AWAKE = 0,
-	CN_SHM_RING_ON_MESSAGE = 1, /* that comes by another way */
+	CN_SHM_RING_ON_MESSAGE = 1, /* out-of-band */
 	CN_SHM_RING_ON_FUTEX = 2,   /* on `asleep` itself, until it changes */
-	CN_SHM_RING_FOR_ALL = 4,    /* besides: what is not urgent wakes it, too */
+	CN_SHM_RING_FOR_ALL = 4,    /* in addition: also wake it for messages that are not urgent */
 };
 
 enum cn_shm_ring_status {
@@ -75,33 +75,33 @@ void cn_shm_ring_init(struct cn_shm_ring *r, void *memory, uint32_t slots, uint3
 
 /* Producer: puts a message of at most slot_bytes in. CN_SHM_RING_NONE: the ring is full. */
 enum cn_shm_ring_status cn_shm_ring_put(struct cn_shm_ring *r, const void *m, size_t len);
-/* Producer, after a message was put in: once, on what the consumer sleeps that must be woken. A
- * consumer that is not trusted may have written any number. */
+/* Producer, after a message was put in: what to wake the consumer on, once per sleep. An untrusted
+ * consumer may have written any number. */
 uint32_t cn_shm_ring_wake(struct cn_shm_ring *r);
-/* Producer, after a message was put in that is not urgent: whether to wake the consumer for it. One
- * that sleeps for others finds it when it is woken for them. */
+/* Producer, after a message was put in that is not urgent: whether to wake the consumer for it. A
+ * consumer that sleeps for urgent ones finds it when woken for them. */
 bool cn_shm_ring_wants_all(const struct cn_shm_ring *r);
-/* Producer: whether the consumer runs on this processor (-1: not known), by what it said last. */
+/* Producer: whether the consumer runs on this processor (-1: not known), as last reported. */
 bool cn_shm_ring_shares_processor(const struct cn_shm_ring *r, int processor);
-/* Producer: what holds the consumer up; 0: nothing. */
+/* Producer: what the consumer is blocked on; 0: nothing. */
 uint32_t cn_shm_ring_blocked_on(const struct cn_shm_ring *r);
-/* Producer: whether the message has been taken after which its counter was `at`. To be asked after
+/* Producer: whether the message was consumed after which its counter was `at`. Call it after
  * cn_shm_ring_blocked_on(). */
 bool cn_shm_ring_has_consumed(const struct cn_shm_ring *r, uint32_t at);
-/* Likewise, of the message by another way that was the n-th. */
+/* Likewise, whether the n-th out-of-band message was consumed. */
 bool cn_shm_ring_has_consumed_oob(const struct cn_shm_ring *r, uint32_t n);
-/* Producer: messages that have not been taken. */
+/* Producer: messages not consumed yet. */
 uint32_t cn_shm_ring_used(const struct cn_shm_ring *r);
 
 /* Consumer: the next message, which stays until cn_shm_ring_pop(). CN_SHM_RING_NONE: the ring is
  * empty. */
 enum cn_shm_ring_status cn_shm_ring_front(const struct cn_shm_ring *r, const void **slot);
 void cn_shm_ring_pop(struct cn_shm_ring *r);
-/* Consumer: is held up by this, until it says 0. */
+/* Consumer: is blocked on this, until it sets 0. */
 void cn_shm_ring_set_blocked_on(struct cn_shm_ring *r, uint32_t by);
-/* Consumer: has taken so many messages that came by another way. */
+/* Consumer: has consumed n out-of-band messages. */
 void cn_shm_ring_set_consumed_oob(struct cn_shm_ring *r, uint32_t n);
-/* Consumer: what it does from now on is later than that it has taken messages. */
+/* Consumer: orders later actions after the consumption of messages (memory fence). */
 void cn_shm_ring_fence(void);
 /* Consumer: runs on this processor, as sched_getcpu() numbers them (-1: not known). */
 void cn_shm_ring_set_processor(struct cn_shm_ring *r, int processor);

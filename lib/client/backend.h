@@ -30,7 +30,8 @@ enum cn_request_state {
 	CN_REQUEST_PENDING,
 	CN_REQUEST_DONE,
 	CN_REQUEST_INACTIVE, /* persistent, and not outstanding */
-	CN_REQUEST_DETACHED, /* collected, and the backend has not ended it: `buffered` */
+	CN_REQUEST_DETACHED, /* collected, and collected before the backend has ended it: `buffered`
+			      */
 };
 
 /* A reduction as it was called. */
@@ -44,7 +45,7 @@ struct cn_reduction_call {
 	struct collnet_user_op user;
 };
 
-/* Of a request: where its pieces are in this process. */
+/* Of a request: its reduction's buffers in this process. */
 struct cn_request_reduction {
 	struct cn_reduction_call call;
 	struct cn_combine_buffers buffers;
@@ -86,13 +87,13 @@ struct collnet_request {
 	bool message;			   /* a send or receive: counts for the endpoints' bound */
 	bool persistent;		   /* it is INACTIVE after its completion */
 	bool buffered;	     /* DONE or DETACHED before its end: what it reads was copied */
-	bool preparing;	     /* if persistent: this completion ends its preparation */
+	bool preparing;	     /* persistent: this completion is that of its preparation */
 	uint32_t timeout_ms; /* of the operation; if persistent, of each start */
 	struct cn_prepared *prepared; /* likewise; direct */
 	cn_time begun;		      /* when it was posted or started */
 	cn_time deadline;	      /* the operation's own */
-	cn_time late_since;	      /* the first wait that began after it; 0: none */
-	cn_time late_at;	      /* when the backend is asked whether it has ended: late() */
+	cn_time late_since;	      /* start of the first wait after the deadline; 0: none */
+	cn_time late_at;	      /* next call of the backend's late() */
 	int status;
 	char text[CN_ERR_TEXT];
 	struct collnet_address *from; /* the caller's, of a receive; may be NULL */
@@ -105,12 +106,12 @@ struct collnet_request {
 		uint64_t bytes;
 		struct cn_block *blocks; /* of a vector operation: where in `from` */
 	} copy;
-	struct cn_done done;	 /* direct: what the engine calls */
+	struct cn_done done;	 /* direct: completion callback of the engine */
 	const char *what;	 /* daemon: the operation; NULL: a message */
-	uint32_t place;		 /* daemon: in the ring, cn_shm_ring_has_consumed() */
-	bool out_of_band;	 /* daemon: on the socket instead */
-	bool in_transit;	 /* daemon: free, but its number is still on the socket */
-	struct {		 /* daemon: a copy of the caller's memory */
+	uint32_t place;		 /* daemon: position in the ring, for cn_shm_ring_has_consumed() */
+	bool out_of_band;	 /* daemon: sent on the socket, not in the ring */
+	bool in_transit;	 /* daemon: free, but its message is still on the socket */
+	struct {		 /* daemon: staging copy of the caller's memory */
 		uint32_t region; /* CN_MSG_NO_REGION: none */
 		const void *in;	 /* what to copy there before it starts; NULL: nothing */
 		uint64_t in_offset, in_len;
@@ -130,12 +131,12 @@ struct collnet_team {
 	uint32_t local; /* ranks on this node */
 	uint32_t outstanding;
 	uint32_t buffered;     /* of them */
-	struct cn_err delayed; /* the first error of one that was buffered: of the next call */
+	struct cn_err delayed; /* first error of a buffered request: reported by the next call */
 	uint64_t run;	       /* the same on all ranks, and of no other team */
-	uint32_t children;     /* teams that all its ranks made of it: split.c */
+	uint32_t children;     /* teams derived from it by all its ranks: split.c */
 	uint32_t splits;       /* of them, by collnet_team_split() */
-	char made_as[128];     /* what its ranks are called in errors; "": they are of `job` */
-	struct cn_list { /* lists of ranks that teams were made of, by a hash, and how often */
+	char made_as[128];     /* name of the team in errors; "": `job` */
+	struct cn_list {       /* rank lists of derived teams, by hash, with counts */
 		uint64_t hash;
 		uint32_t n;
 	} * lists;
@@ -143,10 +144,10 @@ struct collnet_team {
 	char job[COLLNET_NAME_MAX + 1];
 	uint64_t secret;		     /* cn_secret(); 0: the user is the owner */
 	char (*names)[COLLNET_NAME_MAX + 1]; /* [ranks] node of each */
-	uint32_t named;			     /* of them, the first ones that are known: daemon */
-	const struct collnet_team *parent;   /* that it is made of, while it is joined */
+	uint32_t named;			     /* known names, the first ones: daemon */
+	const struct collnet_team *parent;   /* its parent, while joining */
 	struct cn_member *member;	     /* direct */
-	bool abandoned;			     /* daemon: its JOIN ended before it was taken */
+	bool abandoned; /* daemon: its JOIN ended before the daemon processed it */
 };
 
 struct collnet_endpoint {
@@ -156,7 +157,7 @@ struct collnet_endpoint {
 	struct cn_endpoint *ep; /* direct */
 };
 
-/* What collnet_alloc() gave. */
+/* A buffer of collnet_alloc(). */
 struct cn_allocation {
 	void *p; /* NULL: a free entry */
 	uint64_t bytes;
@@ -166,7 +167,7 @@ struct cn_allocation {
 struct cn_thread_error {
 	bool used;
 	pthread_t thread;
-	unsigned long serial; /* of the thread, among all that there were */
+	unsigned long serial; /* unique number of the thread */
 	struct cn_err err;
 	struct cn_thread_error *next;
 };
@@ -176,26 +177,26 @@ struct collnet {
 	void *impl;		   /* the backend's own */
 	struct collnet *next_open; /* fork.c */
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* a request has ended, or nobody polls */
+	pthread_cond_t changed; /* a request has ended, or no thread polls */
 	uint32_t waiting;	/* threads that wait for `changed` */
-	uint32_t called;	/* of these, those that `changed` was signalled to; atomic */
+	uint32_t called;	/* of these, those signalled; atomic */
 	unsigned long combiner; /* thread that runs a user's function with the lock; atomic */
 	uint32_t entering;	/* threads that wait for the lock; atomic */
-	cn_time yielded_at;	/* by a test: wait.c */
-	bool polling;		/* a thread waits for the backend, for all */
+	cn_time yielded_at;	/* last yield by a test: wait.c */
+	bool polling;		/* one thread polls the backend for all */
 	bool asleep;		/* it sleeps, without the lock */
 	uint32_t *futex;	/* on which it sleeps; NULL: on descriptors */
 	int wake_fd;		/* an eventfd, to wake it */
 	struct cn_thread_error errors;
 	struct cn_err err;  /* of a call that is failing: cn_leave() keeps it for the thread */
-	struct cn_err gone; /* code != 0: the context is broken, and why */
+	struct cn_err gone; /* code != 0: the context is broken, with the reason */
 	char node[COLLNET_NAME_MAX + 1];
 	char *algorithms; /* COLLNET_ALGORITHM when it was opened; NULL: none */
 	uint32_t timeout_ms;
 	uint32_t messages;	  /* endpoint requests in use */
-	uint32_t buffered;	  /* requests that are */
-	uint32_t awaits_buffered; /* waits for the end of requests that are buffered */
-	uint64_t ended; /* requests that have ended so far: a wait looks again when it moves */
+	uint32_t buffered;	  /* buffered requests */
+	uint32_t awaits_buffered; /* waits for the end of buffered requests */
+	uint64_t ended;		  /* requests ended so far: a wait checks again when it changes */
 	uint64_t user_buffer_bytes;
 	struct collnet_team *teams[CN_MSG_TEAMS];
 	struct collnet_endpoint *endpoints[CN_MSG_ENDPOINTS];
@@ -203,62 +204,61 @@ struct collnet {
 	struct collnet_request requests[CN_MSG_REQUESTS];
 };
 
-/* What a team is made of; no parent: of nothing. */
+/* The origin of a team; no parent: not derived. */
 struct cn_origin {
 	const struct collnet_team *parent;
-	const uint64_t *members; /* it is derived from these, a bit for each; or NULL, and */
+	const uint64_t *members;	   /* derived from these ranks, a bit each; or NULL, and */
 	const struct cn_split_call *split; /* the parent is divided */
 };
 
 /*
- * What a backend does. Functions that post a request return an error, and then the request is
- * the caller's again; or COLLNET_OK, and then cn_request_done() is called on it exactly once,
- * perhaps at once.
+ * The operations of a backend. Functions that post a request return an error, and then the request
+ * is the caller's again; or COLLNET_OK, and then cn_request_done() is called on it exactly once,
+ * possibly at once.
  */
 struct cn_backend {
 	int (*open)(struct collnet *c, const struct collnet_options *o, struct cn_err *err);
-	/* Teams and endpoints are gone by now. Also called when open() failed half-way. */
+	/* Teams and endpoints are gone. Also called after a partial failure of open(). */
 	void (*close)(struct collnet *c);
 	/* In a child of fork(): closes the descriptors, and nothing else. */
 	void (*forked)(struct collnet *c);
 
 	/*
-	 * Moves things on, without sleeping past `until` (0: without sleeping) and returning early
+	 * Makes progress, without sleeping past `until` (0: without sleeping), and returns early
 	 * when something happened. When the context breaks, calls cn_context_gone(). `until` is not
-	 * 0 only for the thread that polls; then the lock is given up meanwhile.
+	 * 0 only for the polling thread; then it releases the lock meanwhile.
 	 */
 	void (*progress)(struct collnet *c, cn_time until);
 	/*
-	 * The deadline of a pending request has passed: ends it, if the backend has not begun with
-	 * it and does not for a while, or says by r->late_at when to ask again. NULL: it begins
-	 * with each at once.
+	 * The deadline of a pending request has passed: ends it if the backend has not started it
+	 * and is blocked, or sets r->late_at for the next call. NULL: the backend starts every
+	 * request at once.
 	 */
 	void (*late)(struct collnet_request *r, cn_time now);
-	/* It does not begin with requests for a while, or did so a moment ago: no backstop counts.
-	 */
+	/* True if the backend is or was recently blocked and starts no requests: the backstop does
+	 * not apply. */
 	bool (*is_blocked)(struct collnet *c, cn_time now);
-	/* A wait's backstop: nothing was heard for too long; ends in cn_context_gone(). */
+	/* The backstop of a wait: the backend was silent for too long; calls cn_context_gone(). */
 	void (*timed_out)(struct collnet *c, const char *what);
 
 	int (*alloc)(struct collnet *c, uint32_t index, uint64_t bytes, void **out,
 		     struct cn_err *err);
 	void (*free)(struct collnet *c, uint32_t index, struct cn_allocation *piece);
 
-	/* With a split, of which the job is t's. Its color less than 0: there is nothing to leave.
-	 */
+	/* With a split, its job is t's. With a color less than 0 there is no leave(). */
 	int (*join)(struct collnet_team *t, const struct cn_origin *from, struct collnet_request *r,
 		    struct cn_err *err);
-	/* Fills in t->rank, t->ranks, t->nodes, t->run and t->names of a team that is ready, as far
-	 * as they are not known yet. */
+	/* Fills in t->rank, t->ranks, t->nodes, t->run and t->names of a ready team, unless already
+	 * known. */
 	int (*ranks)(struct collnet_team *t, struct cn_err *err);
-	/* After a join that was posted, however it ended. */
+	/* After a posted join, whatever its result. */
 	void (*leave)(struct collnet_team *t);
-	/* Of a persistent request only its preparation, which is done at once. */
+	/* Of a persistent request only its preparation, which completes at once. */
 	int (*coll)(struct collnet_team *t, struct collnet_request *r, const struct cn_coll_args *a,
 		    struct cn_err *err);
 	/* Starts a persistent request, of a team that exists. */
 	int (*start)(struct collnet_request *r, struct cn_err *err);
-	/* It is needed no more, and not outstanding. */
+	/* Releases a persistent request that is not outstanding. */
 	void (*release)(struct collnet_request *r);
 
 	/* Sets e->endpoint. */
@@ -269,7 +269,7 @@ struct cn_backend {
 		    struct cn_err *err);
 	int (*recv)(struct collnet_endpoint *e, struct collnet_request *r, void *data,
 		    uint64_t capacity, struct cn_err *err);
-	/* The result of a request goes to where the caller wants it. */
+	/* Copies the result of a request to the caller's memory. */
 	void (*collect)(struct collnet_request *r);
 
 	int (*stats)(struct collnet *c, struct collnet_stats *s, bool reset, struct cn_err *err);
@@ -286,61 +286,61 @@ extern const struct cn_backend cn_backend_daemon, cn_backend_direct;
 /* Fills in what threads share; cn_threads_fini() also after a failure. */
 int cn_threads_init(struct collnet *c, struct cn_err *err);
 void cn_threads_fini(struct collnet *c);
-/* This thread runs a user's function with the lock of c held, or not any more. */
+/* Sets whether this thread runs a user's function with the lock of c held. */
 void cn_set_combining(struct collnet *c, bool on);
-/* COLLNET_EINVAL while it does: the lock is not for it. */
+/* COLLNET_EINVAL within a user's function: the lock is already held. */
 int cn_may_enter(const struct collnet *c);
-/* Takes the lock, also of a broken context. */
+/* Acquires the lock, also of a broken context. */
 void cn_lock(struct collnet *c);
 /*
- * Takes the context's lock. COLLNET_EINVAL for NULL, and the reason of a broken context; then it
+ * Acquires the context's lock. COLLNET_EINVAL for NULL, or the reason of a broken context; then it
  * is not held.
  */
 int cn_enter(struct collnet *c);
-/* Gives the lock back and passes code on; an error, which is in c->err, becomes the thread's. */
+/* Releases the lock and returns code; an error in c->err becomes the thread's. */
 int cn_leave(struct collnet *c, int code);
 /* The text of the calling thread's last error; takes the lock. */
 const char *cn_thread_error(struct collnet *c);
-/* By the thread that polls: yields the processor, without the lock. */
+/* For the polling thread: yields the processor, without the lock. */
 void cn_yield(struct collnet *c);
-/* The same, only where another thread wants the lock. */
+/* The same, only if another thread waits for the lock. */
 void cn_yield_lock(struct collnet *c);
 /*
- * By the thread that polls: ppoll() without the lock, for at most so long. fds has room for one
- * more entry. True: the first descriptor is ready.
+ * For the polling thread: ppoll() without the lock, with a timeout. fds has room for one more
+ * entry. True: the first descriptor is ready.
  */
 bool cn_sleep(struct collnet *c, struct pollfd *fds, nfds_t n, cn_time duration);
-/* The same on a futex, which other processes may share, as long as it has that value. */
+/* The same on a futex, which other processes may share, while it has that value. */
 void cn_sleep_on(struct collnet *c, uint32_t *futex, uint32_t value, cn_time duration);
-/* The thread that sleeps must look again. */
+/* Wakes the sleeping thread. */
 void cn_wake(struct collnet *c);
-/* Those that wait for the thread that polls must look again. */
+/* Wakes the threads that wait for the polling thread. */
 void cn_wake_waiting(struct collnet *c);
-/* Waits until something has ended or nobody polls, at most until then. */
+/* Waits until a request has ended or no thread polls, at most until `until`. */
 void cn_wait_for_poller(struct collnet *c, cn_time until);
 
 /* ---- fork.c --------------------------------------------------------------------------- */
 
-/* The context is about to be opened: children of fork() do not share it. */
+/* Registers a context that is being opened, so that children of fork() do not share it. */
 int cn_fork_watch(struct collnet *c, struct cn_err *err);
 void cn_fork_forget(struct collnet *c);
 
 /* ---- collnet.c ------------------------------------------------------------------------ */
 
-/* A complaint about an argument when there is no context to keep it. */
+/* Sets the thread's error about an argument, for calls without a context. */
 int cn_argument_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The context is broken: now and later, everything ends with this. Copies what it says. */
+/* Marks the context broken: all requests end with this error, now and later. Copies the error. */
 void cn_context_gone(struct collnet *c, const struct cn_err *why);
 /*
- * Reads an options struct of another version of the header: `have` bytes of ours, which hold the
- * defaults, are overwritten by as much as the caller's has. Its rest must be zero.
+ * Reads an options struct of another version of the header: overwrites the `have` bytes of ours,
+ * which hold the defaults, as far as the caller's reaches. Its rest must be zero.
  */
 int cn_options_copy(void *ours, size_t have, const void *theirs, size_t size, const char *name,
 		    struct cn_err *err);
 
 /* ---- team.c --------------------------------------------------------------------------- */
 
-/* What a public function of a collective operation was called with. */
+/* The arguments of a public function of a collective operation. */
 struct cn_coll_call {
 	enum cn_op_kind op;
 	const void *send;
@@ -355,8 +355,8 @@ struct cn_coll_call {
 };
 
 /*
- * Joins the team with these options, which are complete, and waits for the others. Where a parent
- * is divided, rank and size are its own. NULL is the team of a color that is less than 0.
+ * Joins the team with these complete options, and waits for the others. In a split, rank and size
+ * are the parent's. The team of a color less than 0 is NULL.
  */
 int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64_t secret,
 		 const struct cn_origin *from, struct collnet_team **out);
@@ -366,7 +366,7 @@ int cn_coll_run(collnet_team_t *t, const struct cn_coll_call *call,
 int cn_coll_start(collnet_team_t *t, const struct cn_coll_call *call,
 		  const struct collnet_coll_options *o, collnet_request_t **out);
 
-/* What sizes depend on. */
+/* The arguments that sizes depend on. */
 struct cn_call cn_coll_shape(const struct collnet_team *t, const struct cn_coll_args *a);
 
 /* ---- vector.c ------------------------------------------------------------------------- */
@@ -381,49 +381,49 @@ int cn_coll_blocks(const struct cn_coll_call *call, struct cn_call *shape, struc
 
 /* Replaces 0 by the context's default; COLLNET_EINVAL: the timeout is too long. */
 int cn_settle_timeout(const struct collnet *c, uint32_t *timeout_ms, struct cn_err *err);
-/* A free request, of a team or an endpoint (message). NULL: err says which bound, or it is an error
- * of an earlier call. */
+/* Allocates a request of a team or an endpoint (message). NULL: err names the limit, or is the
+ * error of an earlier call. */
 struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t,
 				       struct collnet_endpoint *e, uint32_t timeout_ms,
 				       struct cn_err *err);
 void cn_request_put(struct collnet_request *r);
-/* The backend refused it, whose error is in the context: it is put, and the error names the team.
+/* The backend refused it with the error in the context: frees it, and adds the team to the error.
  * Returns its code. */
 int cn_request_refused(struct collnet_request *r);
-/* A persistent request is outstanding again. COLLNET_ELIMIT: its team has too many. Or an error of
- * an earlier call. */
+/* Marks a persistent request outstanding again. COLLNET_ELIMIT: its team has too many. Or the error
+ * of an earlier call. */
 int cn_request_restart(struct collnet_request *r, struct cn_err *err);
-/* Its deadline counts from now. */
+/* Starts its timeout. */
 void cn_request_begins(struct collnet_request *r);
-/* Of a request that nothing uses any more. */
+/* Frees the memory of an unused request. */
 void cn_request_free_memory(struct collnet_request *r);
 /*
- * By backends, of an operation of a team that writes nothing, when what it reads has been copied:
- * its caller may go on, as after a buffered send of MPI. It ends by cn_request_done() all the same,
- * and the error of an end that its caller does not see is that of the team's next call.
+ * For backends: completes a request that writes nothing for its caller once its input is copied, as
+ * a buffered send of MPI. It still ends by cn_request_done(); an error that its caller does not see
+ * is reported by the team's next call.
  */
 void cn_request_buffered(struct collnet_request *r);
-/* Whether another one may be: not where many have not ended, so that a caller is never far ahead.
- */
+/* True if another request may be buffered: few are unfinished, so that a caller is never far
+ * ahead. */
 bool cn_request_can_be_buffered(const struct collnet_team *t);
-/* Posted, and not ended by the backend. */
+/* True if posted and not ended by the backend. */
 bool cn_request_is_posted(const struct collnet_request *r);
-/* By backends: the request has ended. */
+/* For backends: the request has ended. */
 void cn_request_done(struct collnet_request *r, int status, const char *text);
 
 /* ---- wait.c --------------------------------------------------------------------------- */
 
-/* Until the backend has ended all requests of the team that are buffered. */
+/* Waits until the backend has ended all buffered requests of the team. */
 void cn_wait_for_buffered(struct collnet_team *t);
-/* Until a request is free, or none is buffered that was collected. Of any team: it may be
+/* Waits until a request is free, or no collected one is buffered. Of any team, as it may be
  * destroyed meanwhile. */
 void cn_wait_for_free(struct collnet *c);
-/* Until those of all teams have ended, and not for longer. */
+/* Waits for those of all teams, at most until `until`. */
 void cn_wait_at_exit(struct collnet *c, cn_time until);
-/* Waits to the end of the operation, collects and frees. */
+/* Waits for the end of the operation, collects its result and frees it. */
 int cn_request_finish(struct collnet_request *r);
-/* Takes the lock. COLLNET_EINVAL: NULL, or it was collected; then the lock is not held. Also of a
- * broken context: its requests have ended, and are collected. */
+/* Acquires the lock. COLLNET_EINVAL: NULL, or already collected; then the lock is not held. Also of
+ * a broken context, whose requests have ended and must be collected. */
 int cn_request_enter(struct collnet_request *r);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Contexts: opening and closing, errors, buffers, and what the node knows.
+ * Contexts: opening and closing, errors, buffers, statistics, nodes and jobs.
  *
  * The message of a failed call stays with its context and thread; that of a failed collnet_open(),
  * and of a call without a context, with the thread.
@@ -50,7 +50,7 @@ const char *collnet_strerror(int status)
 
 const char *collnet_error(const collnet_t *c)
 {
-	/* Only what threads share changes. */
+	/* Only shared state changes. */
 	return c == NULL ? open_err.text : cn_thread_error((struct collnet *)(uintptr_t)c);
 }
 
@@ -140,7 +140,7 @@ static int settle_options(const struct collnet_options *o, struct collnet_option
 	return COLLNET_OK;
 }
 
-/* Of all operations, although it is parsed for one. */
+/* Checks the algorithms of all operations, although parsed for one. */
 static int check_algorithms(const char *text, struct cn_err *err)
 {
 	struct cn_choice unused;
@@ -152,7 +152,7 @@ static int check_algorithms(const char *text, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-/* What is left when the backend is closed. */
+/* Frees the context after the backend is closed. */
 static void dispose(struct collnet *c)
 {
 	cn_threads_fini(c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The daemon backend: requests become messages to collnetd, in a ring or on its socket, memory
- * becomes places in shared regions. Memory that the daemon cannot see is copied: into a region
- * before the request is sent, and back when its result is collected.
+ * The daemon backend: requests become messages to collnetd, in a ring or on its socket; memory
+ * becomes references to shared regions. Memory that the daemon does not map is staged: copied into
+ * a region before the request is sent, and back when its result is collected.
  */
 #include "client/env.h"
 #include "client/daemon.h"
@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What an operation may read for its caller not to wait for its end. */
+/* Limit of the input of a buffered operation. */
 #define BUFFERED_BYTES 1024u
-/* JOINs on the socket that have ended here, and LEAVEs, each behind its JOIN. */
+/* Limit of JOINs on the socket that have ended here, and their LEAVEs. */
 #define LEAVES_MAX 32u
 
 static int daemon_open(struct collnet *c, const struct collnet_options *o, struct cn_err *err)
@@ -98,7 +98,7 @@ static uint64_t called(const struct collnet_request *r)
 	return d->same_clock ? r->begun : 0;
 }
 
-/* Whether another JOIN may have to wait on the socket. */
+/* True if the socket has room for another JOIN. */
 static bool has_room(struct collnet *c)
 {
 	const struct cn_daemon_side *d = c->impl;
@@ -107,7 +107,7 @@ static bool has_room(struct collnet *c)
 		cn_rings_completions(c); /* some may have ended */
 		cn_socket_drain_unread(c);
 	}
-	return c->gone.code != COLLNET_OK || /* which cn_socket_send() says */
+	return c->gone.code != COLLNET_OK || /* reported by cn_socket_send() */
 	       (d->unread < LEAVES_MAX && d->late_joins < LEAVES_MAX);
 }
 
@@ -184,7 +184,7 @@ static void daemon_leave(struct collnet_team *t)
 	struct cn_msg_leave m = { .head = { .type = CN_MSG_LEAVE }, .team = t->number };
 	struct cn_daemon_side *d = t->c->impl;
 
-	if (t->abandoned) { /* it is on the socket behind the JOIN */
+	if (t->abandoned) { /* LEAVE is on the socket after the JOIN */
 		m.head.tag = ++d->tag;
 		d->unread += cn_socket_send(t->c, &m, sizeof(m), NULL) == COLLNET_OK;
 	} else if (t->c->gone.code == COLLNET_OK) {
@@ -222,12 +222,12 @@ static void daemon_collect(struct collnet_request *r)
 	}
 }
 
-/* What the operation reads, to where the daemon sees it. */
+/* Copies the input to a region that the daemon maps. */
 static void copy_in(struct collnet_request *r)
 {
 	if (r->staging.in != NULL) {
 		cn_staging_copy_in(r);
-		cn_request_begins(r); /* when the daemon gets it: to copy took time */
+		cn_request_begins(r); /* restart the timeout after the copy */
 	}
 }
 
@@ -258,9 +258,9 @@ static struct cn_memory memory_at(const struct cn_daemon_side *d, const struct c
 }
 
 /*
- * Whether the caller may go on when what the operation reads has been copied: it gets nothing, and
- * the daemon combines by itself what this rank is to combine. Not in an exchange, of which the
- * windows are for one at a time.
+ * True if the operation completes for its caller once its input is copied: it writes nothing here,
+ * and the daemon itself combines on behalf of this rank. Not for an exchange, whose windows assume
+ * one at a time.
  */
 static bool can_be_buffered(const struct collnet_request *r, const struct cn_coll_args *a,
 			    const struct cn_staging *m)
@@ -463,7 +463,8 @@ static int daemon_stats(struct collnet *c, struct collnet_stats *s, bool reset, 
 	return rc;
 }
 
-/* A table, a page at a time; when it changes in between, an entry is missed or seen twice. */
+/* Reads a table, a page at a time; when it changes in between, an entry may be missing or
+ * duplicate. */
 static int daemon_nodes(struct collnet *c, struct collnet_node_info *out, size_t *count,
 			struct cn_err *err)
 {

@@ -34,7 +34,7 @@ struct direct {
 	struct cn_spin spin;
 	bool alone;	  /* the thread below polls, not a caller */
 	cn_time wake_at;  /* of a caller that sleeps */
-	uint32_t waiting; /* pieces of reductions for the caller's thread */
+	uint32_t waiting; /* fragments of reductions for the caller's thread */
 	pthread_t thread;
 	int stop_fd; /* an eventfd: readable when the thread is to end; -1: there is none */
 };
@@ -50,7 +50,7 @@ static void direct_done(struct cn_done *done, int status, const char *text)
 	cn_request_done(request_of(done), status, text);
 }
 
-/* Everything has ended, with this; the engine lets go of the callers' memory. */
+/* Ends everything with this error; the engine releases the callers' memory. */
 static void broken(struct collnet *c, const struct cn_err *why)
 {
 	struct direct *d = c->impl;
@@ -59,7 +59,7 @@ static void broken(struct collnet *c, const struct cn_err *why)
 	cn_engine_shutdown(d->runtime.engine, d->runtime.bye);
 }
 
-/* Of a poll. False: there was nothing to do, or the context is broken. */
+/* Handles a poll's result. False: there was nothing to do, or the context is broken. */
 static bool worked(struct collnet *c, int work, cn_time now)
 {
 	struct direct *d = c->impl;
@@ -92,7 +92,7 @@ static bool direct_combine(struct cn_reducer *reducer, const struct cn_combine *
 	return cn_request_combine(r, piece);
 }
 
-/* What the thread has left for the caller. */
+/* Combines fragments that the keep-alive thread has left to the caller. */
 static void combine_waiting(struct collnet *c)
 {
 	struct direct *d = c->impl;
@@ -111,7 +111,7 @@ static void combine_waiting(struct collnet *c)
 	}
 }
 
-/* What a reduction needs besides the caller's memory. */
+/* Allocates the scratch memory of a reduction. */
 static int reduction_memory(struct collnet_request *r, struct cn_coll_args *a,
 			    const struct cn_call *call, struct cn_err *err)
 {
@@ -142,7 +142,7 @@ static void free_reduction(struct collnet_request *r)
 
 /* ---- polling --------------------------------------------------------------------------- */
 
-/* After a poll. A thread that sleeps meanwhile is woken where it would sleep for too long. */
+/* After a poll. Wakes a sleeping thread that would sleep for too long. */
 static bool polled(struct collnet *c, int result, cn_time now)
 {
 	struct direct *d = c->impl;
@@ -162,7 +162,7 @@ static bool poll_once(struct collnet *c, cn_time now)
 	return polled(c, cn_poller_poll(d->runtime.poller, now), now);
 }
 
-/* Whether a wait polls instead of sleeping. After SPIN_ALONE it yields the processor between polls:
+/* True if a wait polls instead of sleeping. After SPIN_ALONE it yields the processor between polls:
  * the kernel's threads, or the peer, may need it to send the frame. */
 static bool spins(struct collnet *c, cn_time now)
 {
@@ -234,7 +234,7 @@ static void *keep_alive(void *arg)
 	return NULL;
 }
 
-/* The application's signals are not the thread's business. */
+/* The thread blocks the application's signals. */
 static int start_thread(struct collnet *c, struct cn_err *err)
 {
 	struct direct *d = c->impl;
@@ -303,7 +303,7 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 	memcpy(c->node, d->runtime.node, sizeof(c->node));
 	rc = start_thread(c, err);
 	if (rc == COLLNET_OK) {
-		/* Peers discover this node now, not when it first waits. */
+		/* Lets peers discover this node now, not at its first wait. */
 		cn_lock(c);
 		poll_once(c, cn_now());
 		pthread_mutex_unlock(&c->lock);
@@ -326,7 +326,7 @@ static void direct_close(struct collnet *c)
 		close(stop_fd);
 	}
 	if (d->runtime.poller != NULL && c->gone.code == COLLNET_OK) {
-		/* An operation that ended here may still need our frames elsewhere. */
+		/* Other nodes may still need frames of operations that have ended here. */
 		cn_runtime_drain(&d->runtime, cn_now() + CN_RUNTIME_DRAIN);
 	}
 	cn_runtime_close(&d->runtime, LINGER);
@@ -425,7 +425,7 @@ static void direct_leave(struct collnet_team *t)
 	}
 }
 
-/* Blocks that come replace those that are still to be sent, perhaps again: these are copied. */
+/* Received blocks replace those not yet sent, or to be retransmitted: copies them. */
 static int place_copy(struct collnet_request *r, const struct cn_call *call, struct cn_coll_args *a,
 		      struct cn_err *err)
 {

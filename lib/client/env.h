@@ -30,10 +30,10 @@ struct cn_launch_info {
 };
 
 /*
- * The place that the launcher gave. The innermost launcher counts: COLLNET_..., then torchrun,
- * Open MPI, PMI, Slurm (an mpirun within a Slurm job inherits Slurm's variables of another
- * process). COLLNET_JOB overrides the job's name of any. COLLNET_EINVAL names the variable that is
- * wrong.
+ * Rank, size and job as set by the launcher. The innermost launcher takes precedence: COLLNET_...,
+ * then torchrun, Open MPI, PMI, Slurm (an mpirun within a Slurm job inherits Slurm's variables of
+ * another process). COLLNET_JOB overrides the job's name of any. COLLNET_EINVAL names the variable
+ * that is wrong.
  */
 int cn_launch_info_from(cn_getenv_fn get, void *arg, struct cn_launch_info *out,
 			struct cn_err *err);
@@ -52,8 +52,8 @@ int cn_launch_info(struct cn_launch_info *out, struct cn_err *err);
 int cn_peers_from(cn_getenv_fn get, void *arg, const char *given, char **out, struct cn_err *err);
 
 /*
- * Asks the PMI-1 server behind `fd` what it calls the job. False when `fd` is not a socketpair's
- * end, when there is no response within 5 s, or when the name needs `size` bytes or more.
+ * Requests the job's name from the PMI-1 server at `fd`. False when `fd` is not a socketpair's end,
+ * when there is no response within 5 s, or when the name needs `size` bytes or more.
  */
 bool cn_pmi_job(int fd, char *out, size_t size);
 /* The same for any request, a line, and what follows the key in the response, a line. */

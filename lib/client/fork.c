@@ -4,9 +4,8 @@
  *
  * Children of fork(). A child shares its parent's descriptors: while it lives, the other side would
  * not see the parent die, and what the child says would be taken for the parent's. So in a child
- * all contexts that were open are gone, and their descriptors closed. What they had in memory
- * stays: another thread may have been changing it at that moment. A child may open contexts of its
- * own.
+ * all contexts that were open are gone, and their descriptors closed. Their memory is not freed:
+ * another thread may have been changing it during the fork(). A child may open contexts of its own.
  */
 #include <string.h>
 #include <unistd.h>
@@ -90,7 +89,7 @@ static void end_in_child(struct collnet *c)
 {
 	struct cn_err why;
 
-	/* Threads that held the lock or waited are not here any more. */
+	/* Threads that held the lock or waited do not exist in the child. */
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);
 	c->waiting = c->called = c->entering = 0;
@@ -131,8 +130,8 @@ static void register_handlers(void)
 }
 
 /*
- * A process that ends: operations that it was told to be complete, since what they send was copied,
- * have to reach the others. Not from within the library, as a user-defined operation may do.
+ * At exit, waits for buffered operations, which have completed for the process but must still reach
+ * the others. Not if exit() was called within the library, as by a user-defined operation.
  */
 static void __attribute__((destructor)) at_exit(void)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A process's place in a team, from the variables of whoever started it.
- */
+/* A process's rank, size and job from its launcher's environment variables. */
 #include "client/env.h"
 
 #include <ctype.h>
@@ -11,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One launcher per row, in the order in which they are tried. */
+/* One launcher per row, in order of precedence. */
 static const struct launcher {
 	const char *name;
 	const char *rank, *ranks;
-	bool both;	    /* one without the other is an error, not another launcher's business */
+	bool both;	    /* one without the other is an error, and no other launcher is tried */
 	const char *needs;  /* NULL, or a variable without which the row does not count */
 	const char *job[2]; /* variables that identify the job; joined by '.' if both are set */
 	const char *job_otherwise; /* when neither is set */
@@ -152,7 +150,7 @@ int cn_launch_info_from(cn_getenv_fn get, void *arg, struct cn_launch_info *out,
 int cn_launch_info(struct cn_launch_info *out, struct cn_err *err)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static char id[COLLNET_NAME_MAX + 1]; /* what the server said; it is asked once */
+	static char id[COLLNET_NAME_MAX + 1]; /* the server's response, cached */
 	struct cn_launch_info place;
 	int rc = cn_launch_info_from(cn_getenv, NULL, &place, err);
 	bool known;

@@ -31,7 +31,7 @@ static int bad(struct cn_err *err, const char *name, const char *v, const char *
 		       v, expected);
 }
 
-/* Keeps the first complaint. */
+/* Records the first error. */
 static void record(int *rc, struct cn_err *err, const char *name, const char *v,
 		   const char *expected)
 {
@@ -100,7 +100,7 @@ int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, stru
 void collnet_options_init(struct collnet_options *o)
 {
 	if (o != NULL) {
-		/* collnet_open() complains about a variable that is wrong. */
+		/* collnet_open() reports an invalid variable. */
 		cn_options_from(cn_getenv, NULL, o, NULL);
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reductions: their arguments, and the caller's part of the work. The backend says which pieces of
- * the request's buffers can be combined; they are combined here, in the caller's process and, as
- * far as a user-defined operation is concerned, on a thread that is in the library.
+ * Reductions: their arguments, and the caller's part of the work. The backend passes fragments of
+ * the request's buffers that can be combined; they are combined here, in the caller's process and,
+ * for a user-defined operation, on a thread that is in the library.
  */
 #include "client/reduce.h"
 

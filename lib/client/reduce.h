@@ -15,7 +15,7 @@ int cn_reduction_blocks(const struct cn_reduction_call *k, struct cn_block *b, u
 /* Whether buffers are aligned to the type. */
 int cn_reduction_check(const struct cn_reduction_call *k, const void *send, const void *recv,
 		       struct cn_err *err);
-/* Combines a piece of the request's buffers. False: it is not within them. */
+/* Combines a fragment of the request's buffers. False: not within them. */
 bool cn_request_combine(struct collnet_request *r, const struct cn_combine *piece);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory shared with the daemon: collnet_alloc()'s, and regions for copies of the caller's other
- * memory. The latter are kept when a request is done with them; a new one is made only when no
- * free one is big enough, in place of the biggest of these, so that there are never more of them
- * than requests at a time. Where memory is short, all free ones make room.
+ * memory. Staging regions are cached after their request; a new one is created only if no free one
+ * is large enough, replacing the largest of these, so there are never more of them than concurrent
+ * requests. When memory is short, all free ones are freed.
  */
 #include "client/daemon.h"
 
@@ -23,9 +23,9 @@ static uint64_t whole_pages(uint64_t bytes)
 }
 
 /*
- * Maps what the daemon handed out. NULL: it is not what was asked for, or could be cut short, which
- * would be a SIGBUS here. The rings get their pages now, because a slot is used again only after
- * all others have been.
+ * Maps the daemon's descriptor. NULL: not as requested, or it could be truncated, which would raise
+ * SIGBUS here. The rings get their pages now, because a slot is used again only after all others
+ * have been.
  */
 static void *map_memory(int fd, uint32_t number, uint64_t bytes)
 {
@@ -98,7 +98,7 @@ void cn_region_destroy(struct collnet *c, uint32_t number)
 	r->p = NULL;
 }
 
-/* Whether there was memory for copies that no request uses, which is given back. */
+/* Frees unused staging regions; true if there were any. */
 static bool drop_copies(struct collnet *c)
 {
 	struct cn_daemon_side *d = c->impl;
@@ -142,7 +142,7 @@ bool cn_region_find(struct collnet *c, const void *p, uint64_t len, struct cn_ms
 	return false;
 }
 
-/* Sizes for copies come in quarters of powers of two, so that growing needs are soon met. */
+/* Sizes of staging regions are quarters of powers of two, so that growing requests soon fit. */
 static uint64_t copy_size(uint64_t bytes)
 {
 	uint64_t size = COPY_MIN;

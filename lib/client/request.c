@@ -2,7 +2,7 @@
 /*
  * Requests: the table of a context. A request is PENDING until the backend reports its end, and
  * DONE until the caller collects it (wait.c); all states are at struct collnet_request (backend.h).
- * The caller's memory is written only while he is in the library.
+ * The caller's memory is written only during library calls.
  */
 #include "client/backend.h"
 
@@ -21,15 +21,15 @@ int cn_settle_timeout(const struct collnet *c, uint32_t *timeout_ms, struct cn_e
 				 *timeout_ms, CN_MSG_TIMEOUT_MAX);
 }
 
-/* Requests of a team that may be buffered. Nodes are early by up to seven operations (coll/op.h).
- */
+/* Requests of a team that may be buffered. Nodes run ahead by up to seven operations
+ * (coll/op.h). */
 #define BUFFERED_MAX 8u
 
 /* And of all teams: few of a context's, for a caller does not know that these are in use, and would
  * wait for one where it counts on a free one (mpi/glue/wait.c). */
 #define BUFFERED_ALL_MAX 32u
 
-/* Whether one more may be posted on the team. */
+/* Checks whether one more request may be posted on the team. */
 static int check_team(struct collnet_team *t, struct cn_err *err)
 {
 	if (t->outstanding >= COLLNET_OUTSTANDING_MAX && t->buffered > 0) {
@@ -213,7 +213,7 @@ bool cn_request_is_posted(const struct collnet_request *r)
 	return r->state == CN_REQUEST_PENDING || r->buffered;
 }
 
-/* The backend has ended it, whose caller went on before. */
+/* The backend has ended a buffered request. */
 static void end_buffered(struct collnet_request *r, int status, const char *text)
 {
 	struct cn_err *delayed = &r->team->delayed;

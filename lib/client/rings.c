@@ -17,8 +17,8 @@
 
 #define SOCKET_EVERY CN_MS
 #define FUTEX_FOR    (5 * CN_MS)
-#define LATE_RETRY   (10 * CN_MS)   /* between looks whether the daemon takes requests */
-#define BLOCKED_FOR  (2000 * CN_MS) /* afterwards it takes requests, and ends late ones */
+#define LATE_RETRY   (10 * CN_MS)   /* interval of checks whether the daemon is blocked */
+#define BLOCKED_FOR  (2000 * CN_MS) /* afterwards: it serves requests and ends late ones */
 
 int cn_rings_open(struct collnet *c, struct cn_err *err)
 {
@@ -88,8 +88,8 @@ bool cn_rings_are_blocked(struct collnet *c, cn_time now)
 }
 
 /*
- * The request is in the ring or on the socket still, and the daemon takes none: it ends here. The
- * daemon finds that it is late, too, and completes it when it takes it.
+ * The request is still in the ring or on the socket, and the daemon is blocked: ends it here. The
+ * daemon detects the passed deadline, too, and completes it when it processes it.
  */
 void cn_rings_late(struct collnet_request *r, cn_time now)
 {
@@ -120,8 +120,8 @@ void cn_rings_late(struct collnet_request *r, cn_time now)
 	d->abandons[r->number]++;
 	d->abandoned++;
 	if (r->out_of_band) {
-		/* The daemon takes what is in the ring first: another request of this number there
-		 * would come before it. */
+		/* The daemon serves the ring first: another request of this number there would
+		 * overtake it. */
 		r->in_transit = true;
 		d->late_joins++;
 		r->team->abandoned = true;
@@ -129,7 +129,7 @@ void cn_rings_late(struct collnet_request *r, cn_time now)
 	cn_request_done(r, COLLNET_ETIMEOUT, text);
 }
 
-/* The end of one that ended here. */
+/* True for the completion of an abandoned request. */
 static bool is_abandoned(struct collnet *c, const struct cn_msg_head *m)
 {
 	struct cn_daemon_side *d = c->impl;
@@ -151,7 +151,7 @@ static struct cn_span span_of(const struct cn_msg_span *s)
 	return (struct cn_span){ .buffer = (enum cn_buffer)s->buffer, .offset = s->offset };
 }
 
-/* A piece of a reduction: it is combined now. False: it is none, and the context is gone. */
+/* Combines a fragment of a reduction. False: invalid, and the context is gone. */
 static bool combine(struct collnet *c, const struct cn_msg_combine *m)
 {
 	const struct cn_combine piece = {
@@ -168,7 +168,7 @@ static bool combine(struct collnet *c, const struct cn_msg_combine *m)
 	struct collnet_request *r = &c->requests[m->head.tag];
 
 	if (r->state != CN_REQUEST_PENDING || !cn_request_combine(r, &piece)) {
-		cn_socket_gone(c, COLLNET_EPROTO, "sent an invalid piece of a reduction");
+		cn_socket_gone(c, COLLNET_EPROTO, "sent an invalid fragment of a reduction");
 		return false;
 	}
 	return m->last != 0 || cn_rings_request(c, &done, sizeof(done), NULL) == COLLNET_OK;
@@ -198,7 +198,7 @@ static bool joined(struct collnet_team *t, const struct cn_msg_joined *m)
 }
 
 /*
- * A completion, or a piece to combine, which is not in the ring any more. False: there is no such
+ * Handles a completion, or a fragment to combine, popped from the ring. False: there is no such
  * request, and the context is gone.
  */
 static bool handle_completion(struct collnet *c, const union cn_msg *m)

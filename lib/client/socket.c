@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's end of the daemon's socket: whole messages out and in, and the certainty that
- * no call hangs on a daemon that is gone or stuck.
+ * The library's end of the daemon's socket: sends and receives whole messages, and ensures that no
+ * call hangs on a dead or stuck daemon.
  */
 #include "client/daemon.h"
 
@@ -183,7 +183,7 @@ static int receive(struct collnet *c)
 	return got;
 }
 
-/* With looks after that time. */
+/* Checks the daemon at this interval. */
 static bool probe(struct collnet *c, cn_time now, cn_time interval)
 {
 	const struct cn_msg_head m = { .type = CN_MSG_PING };
@@ -302,7 +302,7 @@ int cn_socket_request(struct collnet *c, void *m, size_t len, enum cn_msg_type r
 		now = cn_now();
 		cn_rings_blocked_on(d, now);
 		got = receive(c);
-		/* What the daemon completed before it responded is complete. */
+		/* Completions that precede the response have priority. */
 		if (got > 0 && cn_rings_completions(c) < 0) {
 			break;
 		}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Teams of the ranks of another team. Each is a job of its own, whose name all its ranks derive
- * from the parent's and its run: nothing but the ranks of the new team takes part, and the names of
- * two cannot clash, of other runs neither.
+ * Teams of ranks of another team. Each is a job of its own, whose name all its ranks derive from
+ * the parent's name and run: only the ranks of the new team take part, and names of different teams
+ * or runs cannot clash.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Memory of requests that the daemon does not see: regions of the library that stand for it.
- */
+/* Staging: regions of the library in place of request memory that the daemon does not map. */
 #include "client/staging.h"
 
 #include <string.h>

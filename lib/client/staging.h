@@ -5,9 +5,9 @@
 #include "client/daemon.h"
 
 /*
- * Places for what a request reads and what it writes. Memory that the daemon does not see is
- * replaced by a region of the library: `in` is copied there before the request is started, `out` is
- * copied back after its end.
+ * Buffer references for a request's input and output. Memory that the daemon does not map is staged
+ * in a region of the library: `in` is copied there before the start of the request, `out` is copied
+ * back after its end.
  */
 struct cn_staging {
 	const void *in;

@@ -10,10 +10,11 @@
 
 #include "client/backend.h"
 
-/* How long after an operation's own deadline a wait stops believing in the backend. */
+/* How long after an operation's own deadline a wait declares the backend dead. */
 #define BACKSTOP (2000 * CN_MS)
 
-/* A program that tests in a loop yields the processor that often, for the daemon may need it. */
+/* A program that tests in a loop yields the processor this often, because the daemon may need
+ * it. */
 #define YIELD_EVERY (20 * CN_US)
 
 struct set {
@@ -24,7 +25,7 @@ struct set {
 	const struct collnet *full; /* instead: one of them that is buffered and was collected */
 };
 
-/* Whether a request is free, or none will be by itself. */
+/* True if a request is free, or none can become free without a call. */
 static bool has_free(const struct collnet *c)
 {
 	bool detached = false;

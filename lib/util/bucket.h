@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A token bucket (as the generic cell rate algorithm keeps it, in one number): `burst` at once, and
- * one more for every `each` that passes. Begins full when it is all 0.
+ * A token bucket (GCRA, one number of state): a burst of `burst` tokens, and one more per `each`.
+ * All zero: full.
  */
 #ifndef CN_BUCKET_H
 #define CN_BUCKET_H
@@ -9,10 +9,10 @@
 #include "util/util.h"
 
 struct cn_bucket {
-	cn_time full_at; /* when it is full again */
+	cn_time full_at; /* when it will be full */
 };
 
-/* Takes a token. False: there is none. */
+/* Consumes a token. False: none left. */
 static inline bool cn_bucket_take(struct cn_bucket *b, cn_time now, uint32_t burst, cn_time each)
 {
 	cn_time from = b->full_at > now ? b->full_at : now;

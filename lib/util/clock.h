@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The monotonic clock, for those who pass the time on. Modules without I/O must not include it:
- * tests/meta/modules.sh finds clock_gettime() in them.
+ * The monotonic clock, for callers that pass the time on. Modules without I/O must not include it:
+ * tests/meta/modules.sh detects clock_gettime() in them.
  */
 #ifndef CN_CLOCK_H
 #define CN_CLOCK_H
@@ -18,7 +18,7 @@ static inline cn_time cn_now(void)
 	return (cn_time)ts.tv_sec * 1000000000u + (cn_time)ts.tv_nsec;
 }
 
-/* For ppoll() and the like; 68 years at most, since a time_t may have 32 bits. */
+/* For ppoll() and the like; at most 68 years, as time_t may have 32 bits. */
 static inline struct timespec cn_timespec(cn_time t)
 {
 	const cn_time s = t / 1000000000u;

@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 /*
- * For the start of a program: standard descriptors that are closed become /dev/null, opened with
- * these flags, and not a file, pipe or socket that the program opens later. With O_RDONLY, what is
- * written to them fails as it would have.
+ * At program start: opens closed standard descriptors to /dev/null with these flags, so that no
+ * file, pipe or socket opened later gets their numbers. With O_RDONLY, writes to them still fail.
  */
 static inline void cn_open_standard_descriptors(int flags)
 {

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /*
- * The rest of a stream and a NUL, in memory that the caller frees; of a longer one max + 1 bytes or
- * more, so that *len > max tells. NULL: errno has the reason.
+ * Reads the rest of a stream and appends a NUL; the caller frees the memory. Of a longer stream it
+ * reads max + 1 bytes or more, so *len > max detects it. NULL: error in errno.
  */
 char *cn_read_all(FILE *f, size_t max, size_t *len);
 

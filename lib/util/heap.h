@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A binary heap of timers. A timer is embedded in its owner and knows its place, so that it can be
- * moved or removed in O(log n). Capacity is given once; nothing is allocated later.
+ * A binary heap of timers. A timer is embedded in its owner and stores its index, so that it can be
+ * moved or removed in O(log n). Capacity is fixed at init; nothing is allocated later.
  */
 #ifndef CN_HEAP_H
 #define CN_HEAP_H
@@ -15,7 +15,7 @@ struct cn_timer {
 };
 
 struct cn_heap_slot {
-	cn_time at; /* as in the timer, which need not be looked at */
+	cn_time at; /* copy of the timer's, for locality */
 	struct cn_timer *timer;
 };
 
@@ -26,12 +26,12 @@ struct cn_heap {
 
 int cn_heap_init(struct cn_heap *h, uint32_t cap); /* 0 or COLLNET_ENOMEM */
 void cn_heap_fini(struct cn_heap *h);
-/* Puts the timer in, moves it, or (CN_NEVER) takes it out. At most `cap` timers may be in. */
+/* Inserts, moves or (CN_NEVER) removes the timer. At most `cap` timers. */
 void cn_heap_set(struct cn_heap *h, struct cn_timer *t, cn_time at);
 /* The earliest timer, or NULL. */
 struct cn_timer *cn_heap_first(const struct cn_heap *h);
 
-/* Its time; CN_NEVER: there is none. */
+/* Its time; CN_NEVER: empty. */
 static inline cn_time cn_heap_next(const struct cn_heap *h)
 {
 	return h->count > 0 ? h->slots[1].at : CN_NEVER;

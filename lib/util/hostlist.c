@@ -40,7 +40,7 @@ static bool parse_range(struct cn_hostlist *h, unsigned int g, const char *p, co
 	return *p == ',' || *p == ']';
 }
 
-/* Reads the element at h->at and puts every group at its first number. False: no list. */
+/* Parses the element at h->at and sets every group to its first number. False: syntax error. */
 static bool parse_element(struct cn_hostlist *h)
 {
 	const char *q = h->at;
@@ -74,7 +74,7 @@ static bool parse_element(struct cn_hostlist *h)
 	return true;
 }
 
-/* The next name: the last group counts fastest. False: that was the last one. */
+/* Advances to the next name, the last group fastest. False: that was the last one. */
 static bool advance(struct cn_hostlist *h)
 {
 	const char *next;

@@ -9,6 +9,6 @@
 #include <stdint.h>
 
 #define CN_OWNER_SECRET ((uint64_t)1 << 63)
-#define CN_OWNER_ROOT	((uint64_t)0) /* as a viewer: sees the jobs of all owners */
+#define CN_OWNER_ROOT	((uint64_t)0) /* as a viewer: all owners' jobs */
 
 #endif

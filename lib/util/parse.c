@@ -2,8 +2,8 @@
 /*
  * Numbers, rates, sizes and names from text.
  *
- * A text is taken as a whole or not at all; nothing overflows, nothing depends on the locale,
- * and *out is written only on success.
+ * A text is parsed as a whole or rejected; nothing overflows or depends on the locale, and *out is
+ * written only on success.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Equal but for the case of ASCII letters. */
+/* Case-insensitive comparison (ASCII). */
 static bool same_word(const char *a, const char *b)
 {
 	while (*a != '\0' && lower(*a) == lower(*b)) {
@@ -29,7 +29,7 @@ static bool same_word(const char *a, const char *b)
 	return lower(*a) == lower(*b);
 }
 
-/* Decimal digits at *p, at least one; moves *p behind them. */
+/* Parses decimal digits at *p, at least one, and advances *p. */
 static bool parse_digits(const char **p, uint64_t *out)
 {
 	uint64_t n = 0, digit;
@@ -59,7 +59,7 @@ bool cn_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 	return true;
 }
 
-/* The digits behind a decimal point, times `factor`; a fraction of a bit is an error. */
+/* Parses the digits after a decimal point, times `factor`; a fraction of a bit is an error. */
 static bool parse_fraction(const char **p, uint64_t factor, uint64_t *out)
 {
 	uint64_t sum = 0;
@@ -78,7 +78,7 @@ static bool parse_fraction(const char **p, uint64_t factor, uint64_t *out)
 	return true;
 }
 
-/* Behind the digits and the point: the unit's factor, or 0 for an unknown one. */
+/* The factor of the unit; 0: unknown. */
 static uint64_t rate_unit(const char *text)
 {
 	static const struct {

@@ -12,7 +12,7 @@ struct cn_pool {
 	size_t item;	/* bytes a buffer, multiple of 16 */
 	uint32_t count; /* buffers */
 	uint32_t free;	/* of those, free ones */
-	uint32_t fresh; /* buffers never handed out yet: untouched memory costs nothing */
+	uint32_t fresh; /* buffers never allocated yet: untouched memory costs nothing */
 	void *head;	/* list of returned ones, linked through their first bytes */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A priority queue: a binary heap of items of one size in an array that the caller owns. The
- * functions are inline, so that the compiler sees `before` and copies items of known size. Timers,
- * which move and leave, have util/heap.h.
+ * functions are inline, so that the compiler sees `before` and copies items of known size. For
+ * timers, which are moved and removed, use util/heap.h.
  */
 #ifndef CN_PQUEUE_H
 #define CN_PQUEUE_H
@@ -11,10 +11,10 @@
 
 #include "util/util.h"
 
-/* Whether item a leaves the queue before item b. A strict order. */
+/* True if item a precedes item b. A strict order. */
 typedef bool cn_pqueue_before(const void *a, const void *b);
 
-/* Adds *item to the n items of `heap`, which has room for one more. The caller counts it. */
+/* Inserts *item into the n items of `heap`, which has room for one more. The caller updates n. */
 static inline void cn_pqueue_push(void *heap, size_t n, size_t size, const void *item,
 				  cn_pqueue_before *before)
 {
@@ -27,7 +27,7 @@ static inline void cn_pqueue_push(void *heap, size_t n, size_t size, const void 
 	memcpy(h + i * size, item, size);
 }
 
-/* Takes the first of the n > 0 items into *out. The caller counts it. */
+/* Removes the first of the n > 0 items into *out. The caller updates n. */
 static inline void cn_pqueue_pop(void *heap, size_t n, size_t size, void *out,
 				 cn_pqueue_before *before)
 {

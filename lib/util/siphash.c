@@ -57,7 +57,7 @@ static struct state begin(const uint8_t key[CN_SIPHASH_KEY])
 	};
 }
 
-/* The last piece of `total` bytes. */
+/* Compresses the last block of `total` bytes. */
 static void compress_last(struct state *s, const uint8_t *p, size_t len, size_t total)
 {
 	uint8_t rest[8] = { 0 };

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Adaptive spinning: how a wait divides into polling and sleeping. Pure: the time is an argument.
+ * Adaptive spinning: divides a wait into polling and sleeping. Pure: the time is an argument.
  *
- * A wait polls before it sleeps if the one before it was short, for a sleep and a wake-up cost the
- * processor and the one who waits more than a short poll does. So a wait that is long costs at most
- * CN_SPIN_MAX of polling, once, and those after it none. Since a slow wake-up can make every wait
- * look long, one in CN_SPIN_PROBE polls nevertheless.
+ * A wait polls before it sleeps if the previous one was short, because sleep and wake-up cost more
+ * processor time and latency than a short poll. So a long wait costs at most CN_SPIN_MAX of polling
+ * once, and the following ones none. Since a slow wake-up can make every wait look long, one in
+ * CN_SPIN_PROBE polls nevertheless.
  *
- * A process that polls calls sched_yield() after each poll: the process it waits for may need this
- * processor. If one that computes needs it, too, that call can last for milliseconds, whatever the
- * priority of that process is. After one that lasted CN_SPIN_LOST or longer, none is made for
- * CN_SPIN_SHARE times as long, and for twice that time if it happens again soon, up to
- * CN_SPIN_BAR_MAX. The share is small because an idle machine, too, takes the processor away now
- * and then.
+ * A polling process calls sched_yield() after each poll: the process it waits for may need this
+ * processor. If a computing process needs it, too, that call can last for milliseconds, whatever
+ * its priority. After a call of CN_SPIN_LOST or longer, polling is suspended for CN_SPIN_SHARE
+ * times as long, and for twice that time if it soon recurs, up to CN_SPIN_BAR_MAX. The share is
+ * small because an idle machine also preempts occasionally.
  */
 #ifndef CN_SPIN_H
 #define CN_SPIN_H
@@ -27,16 +26,16 @@
 
 struct cn_spin {
 	bool waiting;
-	bool polling;	    /* in this wait, there was a poll at `last` */
+	bool polling;	    /* this wait polled at `last` */
 	bool short_wait;    /* the last wait was */
-	uint8_t long_waits; /* since then, modulo CN_SPIN_PROBE */
-	cn_time since;	    /* if waiting: the wait's beginning */
+	uint8_t long_waits; /* long waits since then, modulo CN_SPIN_PROBE */
+	cn_time since;	    /* if waiting: start of the wait */
 	cn_time last;
-	cn_time not_before; /* no polls until then: others need the processor */
-	cn_time bar;	    /* for how long it was so */
+	cn_time not_before; /* no polls until then: other processes need the processor */
+	cn_time bar;	    /* length of that suspension */
 };
 
-/* The processor was given away at the last poll: for how long? */
+/* sched_yield() returned: suspends polling if it took too long. */
 static inline void cn_spin_returned(struct cn_spin *s, cn_time now)
 {
 	const cn_time lost = s->polling ? now - s->last : 0;
@@ -52,7 +51,7 @@ static inline void cn_spin_returned(struct cn_spin *s, cn_time now)
 	s->polling = false;
 }
 
-/* There is nothing to do. True: yield, and poll again; false: sleep. */
+/* Nothing to do. True: yield, and poll again; false: sleep. */
 static inline bool cn_spin_wait(struct cn_spin *s, cn_time now)
 {
 	if (!s->waiting) {
@@ -67,7 +66,7 @@ static inline bool cn_spin_wait(struct cn_spin *s, cn_time now)
 	return s->polling;
 }
 
-/* There is something to do: if there was a wait, it is over. */
+/* There is work: ends the wait, if any. */
 static inline void cn_spin_over(struct cn_spin *s, cn_time now)
 {
 	if (!s->waiting) {

@@ -12,7 +12,7 @@ static inline void cn_union_init(uint32_t *set, uint32_t n)
 	}
 }
 
-/* The representative of x's set. Halves the path on the way. */
+/* The representative of x's set (path halving). */
 static inline uint32_t cn_union_find(uint32_t *set, uint32_t x)
 {
 	while (set[x] != x) {
@@ -22,7 +22,7 @@ static inline uint32_t cn_union_find(uint32_t *set, uint32_t x)
 	return x;
 }
 
-/* Joins the sets of x and y; false: they are one already. */
+/* Joins the sets of x and y; false: the same set. */
 static inline bool cn_union_join(uint32_t *set, uint32_t x, uint32_t y)
 {
 	uint32_t a = cn_union_find(set, x), b = cn_union_find(set, y);

@@ -2,9 +2,9 @@
 /*
  * Errors with a message, the log callback of the process, and the version.
  *
- * The callback is two words that change together, so a spinning flag guards them: a line never
- * meets the function of one setting and the argument of another. The callback itself runs
- * outside it and may log or set the callback again.
+ * The callback is two words that change together, protected by a spinlock, so that a line never
+ * gets the function of one setting with the argument of another. The callback runs without the lock
+ * and may log or set the callback again.
  */
 #include "util/util.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Small things that know nothing about networks: errors with a message, the log, seeded
- * pseudo-random numbers, hashing.
+ * Utilities independent of networks: errors with a message, the log, seeded pseudo-random numbers,
+ * hashing.
  *
  * A function that can fail takes a `struct cn_err *` last, fills it in by cn_fail() and returns
  * the negative COLLNET_E... code. The first to detect an error writes the message; callers
@@ -28,7 +28,7 @@ struct cn_err {
 int cn_fail(struct cn_err *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* strerror(), and what to raise where a limit of the process is the reason. */
+/* strerror(), with advice if a limit of the process is the reason. */
 const char *cn_strerror(int e);
 
 /* A line to the process's log callback (collnet_set_log()); no newline. */
@@ -54,7 +54,7 @@ static inline cn_time cn_deadline(cn_time now, uint32_t timeout_ms)
 	return timeout_ms == COLLNET_TIMEOUT_NONE ? CN_NEVER : now + timeout_ms * CN_MS;
 }
 
-/* The logarithm to base 2, rounded up: the rounds after which 2, 4, 8, .. are n; 0 for n < 2. */
+/* The binary logarithm, rounded up: the rounds of doubling; 0 for n < 2. */
 static inline uint32_t cn_log2_up(uint32_t n)
 {
 	uint32_t rounds = 0;
@@ -88,7 +88,8 @@ static inline uint32_t cn_below(uint64_t *state, uint32_t n)
 	return (uint32_t)(cn_random(state) % n);
 }
 
-/* Rates of links, bit/s: below, a unit was forgotten; beyond, sums of channels could overflow. */
+/* Limits of link rates, bit/s: below, the unit was forgotten; above, sums of channels could
+ * overflow. */
 #define CN_RATE_MIN 1000u
 #define CN_RATE_MAX 100000000000000u
 /* "20mbit", "1gbit", "9600bit" -> bit/s. False: not a rate with a unit, or zero. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Another checker of schedules, for small teams: by brute force, and written without the one of
- * tools/plan/check.h in mind. Every action is two events, its beginning and its end; what must come
- * before what is a graph of them, and all questions are asked of its transitive closure.
+ * An oracle for the checker of schedules, for small teams: brute force, and independent of
+ * tools/plan/check.h. Every action is two events, its start and its end; happens-before is a graph
+ * of them, and all checks use its transitive closure.
  */
 #ifndef CHECK_ORACLE_H
 #define CHECK_ORACLE_H

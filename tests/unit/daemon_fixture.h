@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A daemon of which one client is the only one, on a network without other nodes. */
+/* A daemon with one client, on a network without other nodes. */
 #ifndef TESTS_DAEMON_FIXTURE_H
 #define TESTS_DAEMON_FIXTURE_H
 
@@ -17,7 +17,7 @@ struct daemon_fixture {
 void daemon_fixture_begin(struct daemon_fixture *f);
 /* Nothing remains charged to the user. */
 void daemon_fixture_end(struct daemon_fixture *f);
-/* Another client, greeted, of this user; the test's end of its socket in *end. */
+/* Another client of this user, after the handshake; the test's end of its socket in *end. */
 struct cn_client *daemon_fixture_another(struct cn_daemon *d, uid_t uid, int *end);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Plans of any algorithm on random trees, and what is written about them. */
+/* Plans of any algorithm on random trees, and their emitted text. */
 #ifndef EMIT_PLAN_H
 #define EMIT_PLAN_H
 
@@ -11,7 +11,7 @@ struct emit_plan {
 	struct cn_sched *parts;
 };
 
-/* A random tree and a plan on it; false: the algorithm says that it cannot. */
+/* A random tree and a plan on it; false: the algorithm refuses it. */
 bool emit_plan_make(struct emit_plan *p, const struct cn_algorithm *a, uint64_t *seed);
 void emit_plan_done(struct emit_plan *p);
 struct emit emit_plan_emit(const struct emit_plan *p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two or three engines over the hub in memory and under a virtual clock, and messages between their
+ * Two or three engines on the in-memory hub under a virtual clock, and messages between their
  * endpoints.
  */
 #ifndef ENDPOINT_FIXTURE_H
@@ -74,9 +74,9 @@ void endpoint_one_message(struct endpoint_fixture *w, struct cn_endpoint *from,
 void endpoint_skip_to(struct endpoint_fixture *w, struct cn_endpoint *from, struct cn_endpoint *to,
 		      uint32_t next);
 void endpoint_small_pool(struct cn_engine_config *c);
-/* Frames that wait unread at a node. */
+/* Unread frames at a node. */
 uint32_t endpoint_unread(const struct endpoint_fixture *w, uint32_t node);
-/* One node runs, so many times, the others do not. */
+/* Polls only one node, `times` times. */
 void endpoint_poll_only(struct endpoint_fixture *w, uint32_t node, uint32_t times);
 
 #endif

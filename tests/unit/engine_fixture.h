@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Engines on the in-memory hub under a virtual clock, their teams and operations. Frames need no
- * time there, so the clock moves only from timer to timer: what takes time was a fault.
+ * Engines on the in-memory hub under a virtual clock, their teams and operations. Frames take no
+ * time there, so the clock advances only from timer to timer: elapsed time means a fault.
  */
 #ifndef ENGINE_FIXTURE_H
 #define ENGINE_FIXTURE_H
@@ -25,15 +25,15 @@ struct engine_waiter {
 	cn_time at;
 	char text[CN_ERR_TEXT];
 	struct engine_fixture *fixture;
-	/* An operation's buffers: the moment it is done they are the caller's again, and he spoils
-	 * them, so that a frame that still points into them is seen. What had come is kept. */
+	/* An operation's buffers: when it is done the caller overwrites them, which exposes a frame
+	 * that still points into them. The received data are copied first. */
 	uint8_t *send, *recv, *got, *scratch;
 	size_t sent, received, scratched;
 	struct cn_reducer reducer;
 	struct cn_combine piece;
-	uint32_t pieces; /* that were handed out */
-	uint32_t last;	 /* those that need no answer */
-	bool has_piece;	 /* to combine at the next step */
+	uint32_t pieces; /* fragments passed out */
+	uint32_t last;	 /* fragments that need no answer */
+	bool has_piece;	 /* a fragment to combine at the next step */
 };
 
 struct engine_rank {
@@ -53,9 +53,9 @@ struct engine_fixture {
 	struct cn_engine_config config;
 	struct cn_topo *topo;
 	struct engine_rank rank[RANKS];
-	bool later; /* pieces of reductions are combined at the next step, not at once */
+	bool later; /* fragments of reductions are combined at the next step, not at once */
 	bool ordered;
-	struct { /* what the ranks send in a reduction, as long as these are the same */
+	struct { /* the ranks' data of a reduction, cached for these parameters */
 		uint32_t number;
 		uint64_t bytes, sent;
 		uint8_t *send[RANKS];
@@ -80,18 +80,16 @@ void engine_join(struct engine_fixture *w, uint32_t rank, uint32_t node, const c
 void engine_join_all(struct engine_fixture *w, uint32_t a_node, bool in_turn, const char *job);
 void engine_leave(struct engine_fixture *w, uint32_t rank, bool failed);
 void engine_leave_all(struct engine_fixture *w);
-/* Acknowledgements of the whole cluster, without data. The test fails where a frame was sent again.
- */
+/* Number of ACK frames of the whole cluster. Asserts that no frame was retransmitted. */
 uint64_t engine_acks(const struct engine_fixture *w);
 int engine_post(struct engine_fixture *w, uint32_t rank, int k, const struct cn_coll_args *like,
 		struct cn_err *err);
 void engine_check(struct engine_fixture *w, uint32_t rank, int k, const struct cn_coll_args *a);
 
-/* All ranks call, complete, and have the right bytes. */
+/* All ranks call and complete, with correct bytes. */
 void engine_collective(struct engine_fixture *w, const struct cn_coll_args *a, cn_time within);
 
-/* All ranks have called so many operations, and all of them have ended; no node was asked how many.
- */
+/* Sets the state after `calls` operations of all ranks, all complete; no CALLED was requested. */
 void engine_set_numbers(struct engine_fixture *w, uint32_t calls);
 
 extern const char *const engine_exchanges[];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A daemon that is the test: a child process that speaks lib/ipc/msg.h and misbehaves. */
+/* A misbehaving daemon: a child process that implements lib/ipc/msg.h. */
 #ifndef CN_FAKE_DAEMON_H
 #define CN_FAKE_DAEMON_H
 
@@ -22,9 +22,9 @@ int fake_open(void (*serve)(int fd, int arg), int arg, const char *refusal,
 	      uint32_t peer_timeout_ms, collnet_t **out);
 void fake_end(collnet_t *c);
 
-/* By the daemon: a message that is zero otherwise. */
+/* For the daemon: sends a message that is otherwise zero. */
 void fake_respond(int fd, uint32_t type, uint32_t tag);
-/* The rings, and the descriptor of their memory, which is handed out later. */
+/* Creates the rings; returns the descriptor of their memory, to be sent later. */
 int fake_rings(const struct cn_msg_region *request, bool sealed, struct cn_shm_ring *requests,
 	       struct cn_shm_ring *completions);
 void fake_hand_out(int fd, uint32_t tag, int memory);

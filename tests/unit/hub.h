@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A switch in the process whose ports are links (lib/link/link.h), for tests of what runs on links.
- */
+/* An in-process switch whose ports are links (lib/link/link.h), for tests of the layers above. */
 #ifndef CN_HUB_H
 #define CN_HUB_H
 
@@ -21,7 +19,7 @@ struct cn_hub_faults {
 	uint32_t loss, duplicate, reorder, corrupt;
 };
 void cn_hub_set_faults(struct cn_hub *h, const struct cn_hub_faults *f);
-/* Of all frames, as links tell it; at first raw. */
+/* The encapsulation that the links report; raw by default. */
 void cn_hub_set_encapsulation(struct cn_hub *h, enum cn_encapsulation e);
 void cn_hub_cut(struct cn_hub *h, uint32_t port, bool cut); /* cable pulled / put back */
 

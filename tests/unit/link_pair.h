@@ -6,7 +6,7 @@
 #include "link/link.h"
 
 #define ETHERTYPE  0x88b5
-#define WAIT_MS	   20000 /* for what comes; never reached */
+#define WAIT_MS	   20000 /* timeout of receives; never reached */
 #define SILENCE_MS 30
 #define BATCH	   32
 
@@ -14,7 +14,7 @@ extern const uint8_t link_everyone[6];
 extern const char *link_kind;
 extern enum cn_encapsulation link_encapsulation;
 extern struct cn_link *link_a, *link_b;
-extern uint8_t link_bytes[70000]; /* what frames are filled with */
+extern uint8_t link_bytes[70000]; /* contents of frames */
 
 /* Makes all; *state is the kind of link, or an encapsulation: the packet link with it. */
 int link_set_up(void **state);
@@ -36,17 +36,18 @@ void link_send_from(struct cn_link *l, const uint8_t from[6], const uint8_t to[6
 /* Sends `count` full frames, numbered from 0, in batches, waiting for room when there is none. */
 void link_send_burst(struct cn_link *l, const uint8_t to[6], uint32_t count);
 
-/* How many full frames wait in the link's buffers together: `most`, or fewer that fit the receive
- * buffer of super-frames, which the kernel keeps small without CAP_NET_ADMIN. */
+/* How many full frames fit the link's buffers: `most`, or fewer for the receive buffer of
+ * super-frames, which is small without CAP_NET_ADMIN. */
 uint32_t link_burst(const struct cn_link *l, uint32_t most);
 
 /* The next frame, within the time. Waking up for nothing is allowed, but not for ever. */
 bool link_next(struct cn_link *l, struct cn_rx_frame *f, int ms);
 void link_expect(struct cn_link *l, uint32_t number);
 void link_assert_silent(struct cn_link *l);
-/* So many full frames come, numbered from 0, and no more. */
+/* Asserts that exactly `count` full frames are received, numbered from 0. */
 void link_expect_burst(struct cn_link *l, uint32_t count);
-/* Takes frames until so many have come or were dropped for want of room; returns how many came. */
+/* Receives until `count` frames were received or dropped for want of room; returns the number
+ * received. */
 uint32_t link_count_received(struct cn_link *l, uint32_t count);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The lines of the log, for tests of what is said and how often. */
+/* Captures log lines, for tests of their text and number. */
 #ifndef TESTS_LOG_CAPTURE_H
 #define TESTS_LOG_CAPTURE_H
 
@@ -7,13 +7,13 @@
 
 #include "collnet/collnet.h"
 
-/* Since log_capture(): one behind the other, as far as there is room; how many. */
+/* Since log_capture(): concatenated, as far as there is room; their number. */
 extern char logged[4096];
 extern uint32_t logged_lines;
 extern enum collnet_log_level logged_level; /* the most severe */
 
 void log_capture(void);
-/* The log goes where it went. */
+/* Restores the log callback. */
 void log_capture_end(void);
 
 #endif

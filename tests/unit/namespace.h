@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A network of one's own, without root, for tests that need interfaces. */
+/* A network namespace without root, for tests that need interfaces. */
 #ifndef CN_TEST_NAMESPACE_H
 #define CN_TEST_NAMESPACE_H
 
@@ -15,8 +15,8 @@ const char *enter_namespace(void);
 bool run_command(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * Makes the pair of interfaces a0 and b0; true when frames pass. Until a kernel thread has seen
- * that the other end is up, the kernel drops what is sent, silently.
+ * Makes the pair of interfaces a0 and b0; true when frames pass. Until a kernel thread has noticed
+ * that the other end is up, the kernel silently drops frames.
  */
 bool add_pair(void);
 

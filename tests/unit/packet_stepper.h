@@ -2,7 +2,7 @@
 /*
  * Packets stepping through a tree, store and forward: in a step every channel of every link carries
  * at most one packet in each direction, and a switch uses all its links at once. Packets that want
- * the same link wait in a queue, first come first served. It knows trees and nothing of schedules.
+ * the same link wait in a queue, first come first served. It uses trees, but no code of schedules.
  */
 #ifndef PACKET_STEPPER_H
 #define PACKET_STEPPER_H

@@ -3,10 +3,10 @@
  * Two to four transports connected in memory under a virtual clock, for tests of lib/proto.
  *
  * Every node has one cable into an ideal switch: frames leave at `rate`, arrive `delay` plus a
- * random `jitter` later and in order, unless a seeded fault takes, doubles, reorders or garbles
- * them; garbled bytes are not compared. Above each node sits an application that sends numbered
+ * random `jitter` later and in order, unless a seeded fault drops, duplicates, reorders or corrupts
+ * them; corrupted bytes are not compared. Above each node sits an application that sends numbered
  * frames to the others and checks number and every byte of what it receives; upcalls are also
- * written down as text, as in "a: up b". A step goes to the next event; nothing depends on real
+ * recorded as text, as in "a: up b". A step advances to the next event; nothing depends on real
  * time.
  */
 #ifndef TESTS_PAIR_H
@@ -17,7 +17,7 @@
 #include "proto/node_impl.h"
 
 #define PAIR_NODES 4
-#define PAIR_SLOTS 1024 /* payloads that wait for their acknowledgement, a flow */
+#define PAIR_SLOTS 1024 /* unacknowledged payloads per flow */
 #define PAIR_LOG   8192
 #define PAIR_SPARE 1024
 
@@ -30,7 +30,7 @@ struct pair_flow {
 	uint32_t total; /* frames to send; new ones may be added while it runs */
 	uint32_t sent;
 	uint32_t received; /* counted by the receiver */
-	uint32_t acked;	   /* tokens given back */
+	uint32_t acked;	   /* tokens returned */
 	uint16_t len;	   /* of each; 0: varies with the number */
 	uint8_t *slots;	   /* [PAIR_SLOTS][payload], allocated when first used */
 	uint8_t taken[PAIR_SLOTS];
@@ -42,7 +42,7 @@ struct pair_node {
 	struct cn_node_config config;
 	uint32_t id, turn;
 	cn_time line_free;
-	uint32_t refuse; /* frames that deliver() is to refuse; UINT32_MAX: all */
+	uint32_t refuse; /* frames for deliver() to refuse; UINT32_MAX: all */
 	uint32_t control_received, control_sent;
 	uint32_t room_broken; /* pulls at which cn_peer_room() was found exceeded */
 	uint32_t downs, ups;
@@ -68,7 +68,7 @@ struct pair {
 	uint32_t loss, duplicate, reorder, garble; /* parts per million */
 	bool cut[PAIR_NODES][PAIR_NODES];	   /* [from][to] */
 	cn_time last_at[PAIR_NODES][PAIR_NODES];
-	/* May look at each frame before it travels; false: lost. */
+	/* Inspects each frame before transmission; false: lost. */
 	bool (*filter)(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len);
 	void *filter_arg;
 	uint32_t first_seq; /* of every session; 0: the transport's own */
@@ -78,8 +78,8 @@ struct pair {
 	bool gaps_allowed;  /* streams are abandoned or sessions end: numbers may be missing */
 	struct pair_packet *queue; /* heap by (at, order) */
 	uint32_t queued, queue_cap;
-	uint8_t *spare[PAIR_SPARE]; /* packets' memory, kept: so that a steady state allocates
-				     * nothing */
+	uint8_t *spare[PAIR_SPARE]; /* free packets, cached so that a steady state allocates nothing
+				     */
 	uint32_t nspare;
 	uint64_t order, frames;
 	char log[PAIR_LOG];
@@ -99,7 +99,7 @@ void pair_free(struct pair *p);
 void pair_stop(struct pair *p, uint32_t node);
 void pair_start(struct pair *p, uint32_t node);
 
-/* Goes to the next event, but not beyond `limit`. False: limit reached. */
+/* Advances to the next event, at most to `limit`. False: limit reached. */
 bool pair_step(struct pair *p, cn_time limit);
 void pair_run(struct pair *p, cn_time duration);
 /* Until all nodes that run see each other and lines are idle, or all flows have arrived and are
@@ -108,20 +108,20 @@ bool pair_run_up(struct pair *p, cn_time duration);
 /* Until `of` is down at `at`; returns how long that took. */
 cn_time pair_run_down(struct pair *p, uint32_t at, uint32_t of, cn_time duration);
 bool pair_run_flows(struct pair *p, cn_time duration);
-/* A new pair whose nodes all see each other. */
+/* A new pair with all sessions established. */
 struct pair *pair_up(uint32_t nodes, uint64_t seed);
-/* A few frames each way, from where the flows are; after a restart they begin at 0. */
+/* Sends a few frames each way, continuing the flows; after a restart they begin at 0. */
 void pair_exchange(struct pair *p, uint32_t a, uint32_t b);
 /* `at` expects something from `of`, so that it probes a silent peer. */
 void pair_expect(struct pair *p, uint32_t at, uint32_t of);
-/* Gets the harness's own memory beforehand, for tests that count allocations. */
+/* Preallocates the harness's own memory, for tests that count allocations. */
 void pair_reserve(struct pair *p);
 /* Lets nodes output now, after a test called into them. */
 void pair_poke(struct pair *p);
 
 struct cn_peer *pair_peer(struct pair *p, uint32_t at, uint32_t of); /* NULL: not in the table */
 bool pair_is_up(struct pair *p, uint32_t at, uint32_t of);
-/* Puts a frame on its way to a node, as if a node had sent it. */
+/* Injects a frame to a node, as if another node had sent it. */
 void pair_inject(struct pair *p, uint32_t to, const uint8_t *frame, size_t len, cn_time at);
 /* The frame, with its Ethernet header, arrives there now. */
 void pair_input(struct pair *p, uint32_t to, const uint8_t *frame, size_t len);
@@ -142,7 +142,7 @@ void pair_log_clear(struct pair *p);
 void pair_trace(struct pair *p);
 /* Adds a frame that a node sends; pair.c calls it. */
 void pair_trace_frame(struct pair *p, uint32_t from, const uint8_t *f, size_t len);
-/* Compares the effects, joined by "; ", and forgets them. */
+/* Compares the effects, joined by "; ", and clears them. */
 void pair_assert_trace(struct pair *p, const char *effects);
 
 #endif

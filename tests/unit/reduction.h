@@ -20,7 +20,7 @@ void reduction_combine(bool ordered, const uint8_t *left, const uint8_t *right, 
 /* As struct cn_combine: with `operands` blocks at `right`, one after the other. */
 void reduction_combine_all(bool ordered, const uint8_t *left, const uint8_t *right, uint8_t *out,
 			   uint64_t bytes, uint32_t operands);
-/* Whether the algorithm takes blocks of this size, combined in this order. */
+/* True if the algorithm supports blocks of this size, combined in this order. */
 bool reduction_takes(const struct cn_algorithm *a, bool ordered, uint64_t bytes, uint32_t ranks);
 /*
  * What rank `rank` receives, `bytes` bytes; send[r]: what rank r sends. Only of ranks that receive

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Clients with rings, and as much of a daemon as they need, for tests of daemon/. */
+/* Clients with rings, and a minimal daemon, for tests of daemon/. */
 #ifndef TESTS_RING_CLIENT_H
 #define TESTS_RING_CLIENT_H
 
@@ -15,19 +15,19 @@ struct ring_client {
 	struct cn_shm_ring requests, completions;
 };
 
-/* Zeroed but for what clients need; freed by free(). */
+/* Zeroed except what clients need; freed by free(). */
 struct cn_daemon *ring_daemon(void);
-/* Its team 0 went with an interface: requests on it end at once, and need no engine. */
+/* Its team 0 lost its interface: requests on it end at once, without an engine. */
 void ring_client_connect(struct ring_client *e, struct cn_daemon *d, uid_t uid);
 /* After the daemon has closed it. */
 void ring_client_free(struct ring_client *e);
-/* Sends a message, and has the daemon read. */
+/* Sends a message, and lets the daemon read it. */
 void ring_client_send(struct ring_client *e, const void *m, size_t len);
-/* The next message on the socket; its type, 0: none. A descriptor that it brings is in *fd. */
+/* Receives the next message on the socket; returns its type, 0: none. *fd is its descriptor. */
 uint32_t ring_client_recv(struct ring_client *e, int *fd);
-/* A request in its ring. */
+/* Puts a request into its ring. */
 enum cn_shm_ring_status ring_client_post(struct ring_client *e, uint32_t tag, uint32_t team);
-/* Takes the next completion, with this status. */
+/* Pops the next completion, and asserts its status. */
 void ring_client_expect_done(struct ring_client *e, uint32_t tag, int status);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What rings can be, found the slow way: trees as lists of parents, paths by climbing, contention
- * by counting, the shortest ring by trying all of them, and by the published Algorithm 3. Shares
- * nothing with lib/sched but the trees that it makes of its own.
+ * A brute-force oracle for rings: trees as lists of parents, paths by climbing, contention by
+ * counting, the shortest ring by trying all of them, and by the published Algorithm 3. It shares
+ * only the trees that it builds with lib/sched.
  */
 #ifndef RING_ORACLE_H
 #define RING_ORACLE_H

@@ -17,15 +17,15 @@ extern struct cn_runtime runtime_a, runtime_b;
 /* enter_namespace(), with a run directory of its own, where the locks are. */
 const char *runtime_namespace(void);
 
-/* Of node "a" or "b": over UDP sockets on lo, or AF_PACKET on a0 or b0 of add_pair(). Nobody is
- * taken for dead while a test runs. */
+/* Of node "a" or "b": over UDP sockets on lo, or AF_PACKET on a0 or b0 of add_pair(). No peer times
+ * out while a test runs. */
 struct cn_runtime_config runtime_on_lo(const char *node);
 struct cn_runtime_config runtime_on_veth(const char *node);
 void runtime_open_as(struct cn_runtime_config c, struct cn_runtime *s);
 
 /* The other node; NULL: not discovered yet. */
 const struct cn_peer *runtime_peer_of(const struct cn_runtime *s);
-/* Runs both until they know each other. */
+/* Polls both until they have discovered each other. */
 void runtime_discover(void);
 /* Node b runs in a thread of its own until it is stopped. */
 void runtime_start_answering(void);

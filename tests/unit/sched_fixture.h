@@ -20,7 +20,7 @@
 enum w_placement {
 	W_ONE = 0,    /* one rank a node */
 	W_TWO = 1,    /* two a node, consecutive */
-	W_ROUND = 2,  /* three a node, dealt out in turn */
+	W_ROUND = 2,  /* three per node, round robin */
 	W_UNEVEN = 3, /* one to three a node, shuffled */
 	W_PLACEMENTS = 4,
 };
@@ -42,11 +42,11 @@ struct sched_fixture *w_new(const struct w_team *t, const struct cn_plan *p);
 void w_free(struct sched_fixture *w);
 const struct cn_sched *w_sched(const struct sched_fixture *w, uint32_t node);
 
-/* What sched.h promises of every schedule, for all nodes together. Fails the test. */
+/* Asserts the invariants of sched.h for all nodes together. */
 void w_check(const struct sched_fixture *w, bool phases);
 
 /*
- * Runs until nothing moves. `eager` per cent of the turns try to send before anything is
+ * Runs until nothing progresses. `eager` per cent of the steps try to send before anything is
  * delivered. Node `frozen` (or W_NOBODY) never does anything.
  */
 void w_run(struct sched_fixture *w, uint64_t *seed, uint32_t eager, uint32_t frozen);

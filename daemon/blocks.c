@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int cn_blocks_take(struct cn_client *c, struct cn_op_slot *op, const struct cn_msg_coll *m,
+int cn_blocks_copy(struct cn_client *c, struct cn_op_slot *op, const struct cn_msg_coll *m,
 		   struct cn_call *call, struct cn_err *err)
 {
 	uint32_t sends = cn_call_send_blocks(call) ? call->ranks : 0;
@@ -28,7 +28,7 @@ int cn_blocks_take(struct cn_client *c, struct cn_op_slot *op, const struct cn_m
 	if (!ok) {
 		return COLLNET_EINVAL;
 	}
-	rc = cn_quota_take(c->daemon, c->user, CN_QUOTA_MEMORY, n * sizeof(*op->blocks), err);
+	rc = cn_quota_charge(c->daemon, c->user, CN_QUOTA_MEMORY, n * sizeof(*op->blocks), err);
 	if (rc == COLLNET_OK) {
 		op->block_bytes = n * sizeof(*op->blocks);
 		op->blocks = malloc(op->block_bytes);
@@ -47,15 +47,15 @@ int cn_blocks_take(struct cn_client *c, struct cn_op_slot *op, const struct cn_m
 	return COLLNET_OK;
 }
 
-int cn_buffers_take(struct cn_op_slot *op, const struct cn_msg_coll *m, struct cn_call *call,
-		    struct cn_coll_args *a, struct cn_err *err)
+int cn_buffers_resolve(struct cn_op_slot *op, const struct cn_msg_coll *m, struct cn_call *call,
+		       struct cn_coll_args *a, struct cn_err *err)
 {
 	struct cn_client *c = op->client;
 	bool send_ok, recv_ok, scratch_ok;
 	void *send;
 
 	if (cn_op_is_vector(call->op)) {
-		int rc = cn_blocks_take(c, op, m, call, err);
+		int rc = cn_blocks_copy(c, op, m, call, err);
 
 		if (rc == COLLNET_EINVAL) {
 			cn_client_mark(c, "blocks outside its regions");
@@ -83,11 +83,11 @@ int cn_buffers_take(struct cn_op_slot *op, const struct cn_msg_coll *m, struct c
 	return COLLNET_OK;
 }
 
-void cn_blocks_drop(struct cn_op_slot *op)
+void cn_blocks_free(struct cn_op_slot *op)
 {
 	struct cn_daemon *d = op->client->daemon;
 
-	cn_quota_give(d, op->client->user, CN_QUOTA_MEMORY, op->block_bytes);
+	cn_quota_uncharge(d, op->client->user, CN_QUOTA_MEMORY, op->block_bytes);
 	if (d->runtime.engine != NULL) {
 		cn_engine_discard(d->runtime.engine, op->blocks, op->block_bytes);
 	} else {

@@ -15,17 +15,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Without a descriptor or a process, the time until another try to accept clients. */
+/* Without a descriptor or a process, the time until the next attempt to accept clients. */
 #define ACCEPT_AGAIN (100 * CN_MS)
 #define DESCRIPTORS  64u       /* besides the clients' */
 #define SEND_BUFFER  (1 << 20) /* as much of it as the system allows */
 #define GROUPS_MAX   65536u    /* of a process, by the kernel; NGROUPS_MAX of musl is 32 */
 /*
  * The kernel counts the descriptors that this process has sent and nobody has received yet, and
- * refuses to send more than it may open. A client asks for one at a time, but a message to another
- * of its threads may be unread then.
+ * refuses to send more than it may open. A client requests one at a time, but a message to another
+ * of its threads may still be unread.
  */
-#define HANDED_OUT_MAX 8u
+#define UNREAD_DESCRIPTORS_MAX 8u
 
 /* ---- out ------------------------------------------------------------------------------ */
 
@@ -39,7 +39,7 @@ void cn_client_mark(struct cn_client *c, const char *why)
 		       (long)c->pid, (unsigned long)c->uid, why);
 	}
 	c->marked = true;
-	c->user->going++;
+	c->user->closing++;
 	c->daemon->marked_clients = true;
 }
 
@@ -81,17 +81,17 @@ void cn_client_reply(struct cn_client *c, uint32_t tag, int status, uint64_t val
 }
 
 /* Whether the client has received most of the descriptors that were sent to it. */
-static bool takes_descriptors(struct cn_client *c)
+static bool may_send_descriptor(struct cn_client *c)
 {
 	int unread;
 
 	if (ioctl(c->fd, SIOCOUTQ, &unread) == 0 && unread == 0) {
-		c->handed_out = 0;
+		c->unread_descriptors = 0;
 	}
-	return c->handed_out < HANDED_OUT_MAX;
+	return c->unread_descriptors < UNREAD_DESCRIPTORS_MAX;
 }
 
-void cn_client_hand_out(struct cn_client *c, uint32_t tag, int fd)
+void cn_client_send_descriptor(struct cn_client *c, uint32_t tag, int fd)
 {
 	struct cn_msg_reply m = { .head = { .type = CN_MSG_REPLY, .tag = tag } };
 	union {
@@ -106,11 +106,11 @@ void cn_client_hand_out(struct cn_client *c, uint32_t tag, int fd)
 		.msg_controllen = sizeof(control.space),
 	};
 
-	if (!takes_descriptors(c)) {
+	if (!may_send_descriptor(c)) {
 		cn_client_mark(c, "it does not read its messages");
 		return;
 	}
-	c->handed_out++;
+	c->unread_descriptors++;
 	memset(&control, 0, sizeof(control));
 	CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
 	CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
@@ -166,17 +166,17 @@ void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len)
 }
 
 /*
- * Its message asks for what others may still have who are closed in part: numbers, names, and
- * shares of what is limited. Or for a region, which would be too many or too much until what is
- * unused has been unmapped.
+ * Its message requests something that the user's clients in close may still have: numbers, names,
+ * and shares of a limit. Or it requests a region that exceeds a limit until unused memory has been
+ * unmapped.
  */
-static bool waits_for_others(const struct cn_client *c)
+static bool must_wait_for_closing(const struct cn_client *c)
 {
 	struct cn_daemon *d = c->daemon;
 	struct cn_msg_region m;
 	ssize_t n;
 
-	if (d->unmap == NULL && c->user->going == 0) {
+	if (d->unmap == NULL && c->user->closing == 0) {
 		return false;
 	}
 	n = recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT);
@@ -184,42 +184,42 @@ static bool waits_for_others(const struct cn_client *c)
 		return false;
 	}
 	if (m.head.type != CN_MSG_REGION || n != (ssize_t)sizeof(m)) {
-		return c->user->going > 0 &&
+		return c->user->closing > 0 &&
 		       (m.head.type == CN_MSG_JOIN || m.head.type == CN_MSG_OPEN);
 	}
 	if (cn_mapping_charge(d, c->user, m.bytes, NULL) != COLLNET_OK) {
 		return true;
 	}
-	cn_mapping_discharge(d, c->user, m.bytes);
+	cn_mapping_uncharge(d, c->user, m.bytes);
 	return false;
 }
 
-/* Its message costs next to nothing, and does not depend on the requests before it: a client whose
- * PING has no answer gives the daemon up. */
-static bool sent_a_signal(const struct cn_client *c)
+/* Its next message takes almost no time and does not depend on the requests before it: a client
+ * whose PING is not answered gives up the daemon. */
+static bool next_is_signal(const struct cn_client *c)
 {
 	struct cn_msg_head m;
 	const ssize_t n = recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT);
 
-	if (n == 0) { /* its end; a client whose call waits waits for no other turn */
+	if (n == 0) { /* end of file: a client whose call waits has no later chance to be closed */
 		return c->call.op != NULL;
 	}
 	return n == (ssize_t)sizeof(m) && (m.type == CN_MSG_PING || m.type == CN_MSG_DOORBELL);
 }
 
-/* Nor does a region depend on them: what is called behind a call that waits may need memory. */
-static bool wants_region(const struct cn_client *c)
+/* A region does not depend on them either: calls after one that waits may need memory. */
+static bool next_is_region(const struct cn_client *c)
 {
 	struct cn_msg_head m;
 
 	return recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof(m) &&
-	       m.type == CN_MSG_REGION && !waits_for_others(c);
+	       m.type == CN_MSG_REGION && !must_wait_for_closing(c);
 }
 
 /*
- * What a client sends behind its call that waits stays in its socket, and PINGs may be among that.
- * So all of that is answered by a PONG, which fails where the client has ended. The loop says once
- * that something has come.
+ * Messages after a call that waits stay in the socket and may include PINGs. Each new message is
+ * therefore answered by a PONG, which fails if the client has ended. The loop reports new messages
+ * once.
  */
 static void respond_if_waiting(struct cn_client *c)
 {
@@ -247,54 +247,55 @@ static void receive(struct cn_client *c)
 	} else if (n <= 0) {
 		cn_client_mark(c, NULL); /* end of file; an empty message looks the same */
 	} else {
-		cn_client_rings_beside(c);
-		cn_client_taken(c);
+		cn_client_rings_count_message(c);
+		cn_client_update_clock(c);
 		cn_client_message(c, &m, (size_t)n);
 	}
 }
 
-/* What does not wait for a call that waits. The loop says once that several messages have come. */
-static void receive_meanwhile(struct cn_client *c, bool served)
+/* Receives messages that need not wait for the waiting call. The loop reports several messages
+ * once. */
+static void receive_while_waiting(struct cn_client *c, bool served)
 {
 	bool over = false;
 
-	while (!over && !c->marked && (sent_a_signal(c) || (served && wants_region(c)))) {
+	while (!over && !c->marked && (next_is_signal(c) || (served && next_is_region(c)))) {
 		receive(c);
-		over = !served || cn_turn_is_over(c->daemon);
+		over = !served || cn_slice_is_over(c->daemon);
 	}
 }
 
 /*
- * One message per iteration: the library waits for the response to nearly all it sends here, and a
- * flood takes no more than its share. The requests that were in the client's ring when it sent the
- * message are served first. If its user's turn ends before that, or one of them waits for a task,
- * the message stays in the socket, unless it does not depend on it.
+ * One message per iteration: the library waits for the response to nearly every message, and a
+ * flood gets no more than its share. The requests that were in the client's ring when it sent the
+ * message are served first. If its user's slice ends before that, or one of them waits for a task,
+ * the message stays in the socket, unless it does not depend on them.
  */
 void cn_client_readable(struct cn_client *c)
 {
 	struct cn_daemon *d = c->daemon;
 	bool served;
 
-	if (c->left) {
-		c->ended = d->marked_clients = true;
+	if (c->disconnected) {
+		c->process_ended = d->marked_clients = true;
 		return;
 	}
-	served = cn_turn_begin(d, c->user);
+	served = cn_slice_begin(d, c->user);
 	cn_client_rings_serve(c, served && c->call.op == NULL ? CN_MSG_RING_SLOTS : 0);
 	if (c->call.op != NULL) {
-		receive_meanwhile(c, served);
-	} else if (!c->marked &&
-		   (served && !cn_turn_is_over(d) ? !waits_for_others(c) : sent_a_signal(c))) {
+		receive_while_waiting(c, served);
+	} else if (!c->marked && (served && !cn_slice_is_over(d) ? !must_wait_for_closing(c)
+								 : next_is_signal(c))) {
 		receive(c);
-		cn_turn_is_over(d);
+		cn_slice_is_over(d);
 	}
 	respond_if_waiting(c);
 	if (served) {
-		cn_turn_end(d, c->user);
+		cn_slice_end(d, c->user);
 	}
 }
 
-/* ---- coming --------------------------------------------------------------------------- */
+/* ---- accept --------------------------------------------------------------------------- */
 
 struct cn_client *cn_client_new(struct cn_daemon *d, int fd, uid_t uid)
 {
@@ -306,10 +307,10 @@ struct cn_client *cn_client_new(struct cn_daemon *d, int fd, uid_t uid)
 		i++;
 	}
 	if (i < CN_CLIENTS_MAX && user != NULL &&
-	    cn_quota_take(d, user, CN_QUOTA_CONNECTIONS, 1, NULL) == COLLNET_OK) {
+	    cn_quota_charge(d, user, CN_QUOTA_CONNECTIONS, 1, NULL) == COLLNET_OK) {
 		c = calloc(1, sizeof(*c));
 		if (c == NULL) {
-			cn_quota_give(d, user, CN_QUOTA_CONNECTIONS, 1);
+			cn_quota_uncharge(d, user, CN_QUOTA_CONNECTIONS, 1);
 		}
 	}
 	if (c == NULL) {
@@ -324,7 +325,7 @@ struct cn_client *cn_client_new(struct cn_daemon *d, int fd, uid_t uid)
 	return c;
 }
 
-/* Asks for what the kernel knows of the peer. */
+/* Checks the peer's credentials, as the kernel reports them. */
 static bool peer_allowed(struct cn_daemon *d, int fd, struct ucred *cred)
 {
 	static gid_t groups[GROUPS_MAX + 1]; /* and cred->gid */
@@ -343,8 +344,8 @@ static bool peer_allowed(struct cn_daemon *d, int fd, struct ucred *cred)
 	return cn_listen_allowed(d->config.socket_mode, geteuid(), d->group, cred->uid, groups, n);
 }
 
-/* Its HELLO gets this answer. */
-static void tell_refused(int fd, int status, const char *text)
+/* Answers its HELLO. */
+static void send_refusal(int fd, int status, const char *text)
 {
 	struct cn_msg_welcome m = {
 		.head = { .type = CN_MSG_WELCOME, .tag = 1 }, /* of the library's HELLO */
@@ -361,14 +362,14 @@ static void tell_refused(int fd, int status, const char *text)
 
 static void refuse(struct cn_daemon *d, int fd, int status, const char *text)
 {
-	tell_refused(fd, status, text);
+	send_refusal(fd, status, text);
 	cn_receive_close(d, fd);
 }
 
 /* Whether there is room for one more of this user: COLLNET_OK, or why not. */
 static int check_room(struct cn_daemon *d, struct cn_user *user, struct cn_err *err)
 {
-	const uint32_t n = d->nclients + d->nleft;
+	const uint32_t n = d->nclients + d->ndisconnected;
 
 	if (user == NULL || n >= CN_CLIENTS_MAX - (user->uid != 0 ? CN_CLIENTS_RESERVE : 0)) {
 		return cn_fail(err, COLLNET_ELIMIT, "collnetd is at its limit of %u connections",
@@ -414,14 +415,14 @@ static void admit(struct cn_daemon *d, int fd)
 	if (cn_event_add_client(d, c) != COLLNET_OK) {
 		cn_fail(&err, COLLNET_ENOMEM, "collnetd cannot watch another connection: %s",
 			cn_strerror(errno));
-		tell_refused(fd, err.code, err.text);
+		send_refusal(fd, err.code, err.text);
 		cn_client_mark(c, err.text);
 	}
 }
 
 void cn_client_open(struct cn_daemon *d)
 {
-	const rlim_t want = CN_CLIENTS_MAX * (1 + HANDED_OUT_MAX) + DESCRIPTORS;
+	const rlim_t want = CN_CLIENTS_MAX * (1 + UNREAD_DESCRIPTORS_MAX) + DESCRIPTORS;
 	struct rlimit r;
 
 	/* A client's socket, and what is sent to it; the default limit of 1,024 is too near. */
@@ -433,9 +434,9 @@ void cn_client_open(struct cn_daemon *d)
 }
 
 /*
- * There is no descriptor for the next one who waits. The reserve is closed to take him all the same
- * and to tell him so: left waiting, he would wake the loop again and again. False: it is in vain,
- * because the limit is below what is open, or other processes took the last file of the system.
+ * There is no descriptor for the next connection. The reserve is closed in order to accept and
+ * refuse it: left waiting, it would wake the loop again and again. False: that failed, because the
+ * limit is below the number of open descriptors, or other processes took the system's last file.
  */
 static bool refuse_one(struct cn_daemon *d)
 {
@@ -453,13 +454,13 @@ static bool refuse_one(struct cn_daemon *d)
 		refuse(d, fd, COLLNET_ELIMIT,
 		       "collnetd has no descriptor left: raise its limit (LimitNOFILE= of the "
 		       "service, ulimit -n)");
-		cn_receive_close_rest(d);
+		cn_receive_close_pending(d);
 	}
 	d->reserve_fd = fcntl(d->listen_fd, F_DUPFD_CLOEXEC, 0);
 	return fd >= 0;
 }
 
-/* Those who wait would wake the loop again and again. */
+/* Waiting connections would wake the loop again and again. */
 static void accept_later(struct cn_daemon *d, const char *why)
 {
 	if (!d->starved) {
@@ -470,10 +471,10 @@ static void accept_later(struct cn_daemon *d, const char *why)
 	cn_event_listen(d, false);
 }
 
-static void close_rest(struct cn_daemon *d)
+static void close_pending(struct cn_daemon *d)
 {
-	if (!cn_receive_close_rest(d)) {
-		accept_later(d, "no process can be made to close clients' sockets");
+	if (!cn_receive_close_pending(d)) {
+		accept_later(d, "cannot fork a process that closes clients' sockets");
 	}
 }
 
@@ -498,10 +499,10 @@ void cn_client_accept(struct cn_daemon *d)
 			break;
 		}
 	}
-	close_rest(d);
+	close_pending(d);
 }
 
-/* ---- going ---------------------------------------------------------------------------- */
+/* ---- close ---------------------------------------------------------------------------- */
 
 bool cn_client_reap(struct cn_daemon *d)
 {
@@ -513,7 +514,7 @@ bool cn_client_reap(struct cn_daemon *d)
 	}
 	cn_client_close_marked(d);
 	if (d->accept_at == CN_NEVER) {
-		close_rest(d);
+		close_pending(d);
 	}
 	return cn_mapping_unmap(d) || some;
 }

@@ -2,15 +2,15 @@
 /*
  * The end of clients.
  *
- * Only the loop closes a client. Until then one that is marked for close is neither read nor
- * written, and its state stays as it is. One that was closed may be kept with its memory, as long
- * as its process lives (still_reads()): it is not connected any more.
+ * Only the loop closes a client. Until then a client marked for close is neither read nor written,
+ * and its state does not change. A closed client may keep its memory as long as its process lives
+ * (still_reads()); it is disconnected.
  *
- * A client may have a thousand teams, and to leave one on 64 nodes takes 40 us and sends 190
- * frames, which takes 200. So clients are closed in steps, of which a turn of the loop takes as
- * many as it has time for, and one at least. Those that are marked leave a team each by turns, so
- * that the other nodes soon know the first of each. Other clients of the user who ask for a team,
- * an endpoint or memory meanwhile wait: what those who go still have may be what they ask for.
+ * A client may have a thousand teams, and leaving one on 64 nodes takes 40 us and sends 190
+ * frames, which takes 200. Clients are therefore closed in steps: an iteration of the loop makes at
+ * least one and as many as it has time for. Marked clients leave one team each in turn, so that the
+ * other nodes soon learn of each client. Meanwhile the user's other clients wait if they request a
+ * team, an endpoint or memory: the closing clients may still have what they request.
  */
 #include "daemon/daemon.h"
 
@@ -26,11 +26,11 @@
 #define SYS_pidfd_open 434 /* of headers before Linux 5.3 */
 #endif
 
-#define LET_GO (CN_MSG_TEAMS + CN_MSG_ENDPOINTS)
+#define MEMBERSHIPS (CN_MSG_TEAMS + CN_MSG_ENDPOINTS)
 
-/* The n-th of its teams is left, or of its endpoints, behind them, closed. False: it has none
- * there. dead: without its doing so. */
-static bool let_go(struct cn_client *c, uint32_t n, bool dead)
+/* Leaves the n-th of its teams, or closes the n-th of its endpoints, which follow the teams. False:
+ * there is none. dead: the client did not leave it itself. */
+static bool drop_membership(struct cn_client *c, uint32_t n, bool dead)
 {
 	const uint32_t e = n - CN_MSG_TEAMS;
 
@@ -43,7 +43,7 @@ static bool let_go(struct cn_client *c, uint32_t n, bool dead)
 	}
 	if (n >= CN_MSG_TEAMS && c->endpoints[e] != NULL) {
 		cn_endpoint_close(c->endpoints[e], c->daemon->now);
-		cn_quota_give(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
+		cn_quota_uncharge(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
 		c->endpoints[e] = NULL;
 		cn_bit_set(c->lost_endpoints, e);
 		return true;
@@ -53,26 +53,26 @@ static bool let_go(struct cn_client *c, uint32_t n, bool dead)
 
 void cn_client_detach(struct cn_client *c)
 {
-	for (uint32_t n = 0; n < LET_GO; n++) {
-		let_go(c, n, false);
+	for (uint32_t n = 0; n < MEMBERSHIPS; n++) {
+		drop_membership(c, n, false);
 	}
 	if (c->call.op != NULL) {
 		cn_call_make(c, &c->call); /* it fails */
 	}
 }
 
-/* A client that is still in teams has died, or might as well have. False: it has none left. */
-static bool let_next_go(struct cn_client *c)
+/* A client that is still in teams counts as dead. False: it has no team or endpoint left. */
+static bool drop_next_membership(struct cn_client *c)
 {
-	while (c->let_go < LET_GO) {
-		if (let_go(c, c->let_go++, true)) {
+	while (c->dropped < MEMBERSHIPS) {
+		if (drop_membership(c, c->dropped++, true)) {
 			return true;
 		}
 	}
 	return false;
 }
 
-/* From here on, c->fd tells of the end of its process; -1: that has ended, or nothing can tell. */
+/* From now on, c->fd is a pidfd of its process; -1: that has ended, or cannot be watched. */
 static void watch_process(struct cn_daemon *d, struct cn_client *c)
 {
 	struct pollfd p = { .events = POLLIN };
@@ -82,7 +82,7 @@ static void watch_process(struct cn_daemon *d, struct cn_client *c)
 		close(c->fd);
 		c->fd = -1;
 	}
-	c->ended = c->fd < 0 || poll(&p, 1, 0) != 0;
+	c->process_ended = c->fd < 0 || poll(&p, 1, 0) != 0;
 	if (c->fd < 0 && c->pid > 0 && errno != ESRCH && errno != ENOSYS &&
 	    cn_user_may_log(d, c->user)) {
 		cn_log(COLLNET_LOG_WARNING,
@@ -92,33 +92,33 @@ static void watch_process(struct cn_daemon *d, struct cn_client *c)
 	}
 }
 
-/* It has no teams and endpoints any more. */
+/* Its teams and endpoints have been dropped. */
 static void disconnect(struct cn_daemon *d, struct cn_client *c)
 {
 	cn_call_drop(c);
 	cn_client_release_all(c);
 	cn_client_rings_close(c);
-	/* A keeper may hold the socket for a while, and so would epoll. */
+	/* A reaper may hold the socket for a while, and so would epoll. */
 	cn_event_remove_client(d, c);
 	cn_receive_close(d, c->fd);
 	c->fd = -1;
-	c->left = c->ended = true;
-	c->user->going--;
+	c->disconnected = c->process_ended = true;
+	c->user->closing--;
 	d->nclients--;
-	d->nleft++;
+	d->ndisconnected++;
 	if (c->bytes > 0 && d->memory.usage_fd >= 0) {
 		watch_process(d, c);
 	}
 }
 
 /*
- * A process that lost its connection, or gave it up, may still read what it received. Where the
- * daemon clears memory that it lets go of (mapping.c), that of such a process stays until the
- * process ends, and its user is charged for it.
+ * A process that lost or closed its connection may still read what it received. Where the daemon
+ * removes the pages of memory that it releases (mapping.c), the memory of such a process stays
+ * until the process ends, and its user is charged for it.
  */
 static bool still_reads(const struct cn_client *c)
 {
-	return !c->ended && c->daemon->memory.usage_fd >= 0;
+	return !c->process_ended && c->daemon->memory.usage_fd >= 0;
 }
 
 static void forget(struct cn_daemon *d, struct cn_client *c)
@@ -127,26 +127,26 @@ static void forget(struct cn_daemon *d, struct cn_client *c)
 		cn_mapping_drop(c, i);
 	}
 	if (c->fd >= 0) {
-		cn_event_remove_client(d, c); /* a keeper may hold this one, too */
+		cn_event_remove_client(d, c); /* a reaper may hold this one, too */
 		close(c->fd);
 	}
-	cn_quota_give(d, c->user, CN_QUOTA_CONNECTIONS, 1);
+	cn_quota_uncharge(d, c->user, CN_QUOTA_CONNECTIONS, 1);
 	free(c);
-	d->nleft--;
+	d->ndisconnected--;
 }
 
-/* A step of the end of the client at this place, if it is marked. False: there is none to do. */
+/* One step of the close of the client with this index, if it is marked. False: there is none. */
 static bool close_more(struct cn_daemon *d, uint32_t i)
 {
 	struct cn_client *c = d->clients[i];
 
-	if (c == NULL || !c->marked || (c->left && still_reads(c))) {
+	if (c == NULL || !c->marked || (c->disconnected && still_reads(c))) {
 		return false;
 	}
-	if (!c->left && let_next_go(c)) {
+	if (!c->disconnected && drop_next_membership(c)) {
 		return true;
 	}
-	if (!c->left) {
+	if (!c->disconnected) {
 		disconnect(d, c);
 	}
 	if (!still_reads(c)) {

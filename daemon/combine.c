@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reductions of clients. Pieces to combine become messages, and the responses tell the engine that
- * a piece is combined: the arithmetic is the client's processor time. The daemon reads nothing in a
- * response but which piece it is.
+ * Reductions of clients. Fragments to combine become messages, and the responses notify the engine
+ * that a fragment is combined: the arithmetic is the client's processor time. The daemon reads only
+ * the number of the fragment in a response.
  *
- * Of short blocks of a predefined operation the daemon combines the pieces itself. To switch to the
- * client and back takes longer than the arithmetic, and for every round of an allreduce. Only the
- * length of the blocks decides, which is the same on all ranks and in every run, and not that of a
- * piece: in a process that has another rounding mode the last bits would differ. (Buffers that are
- * not aligned, which the library does not let a caller have, are the client's.)
+ * The daemon itself combines short blocks of a predefined operation. Switching to the client and
+ * back takes longer than the arithmetic, in every round of an allreduce. The length of the blocks
+ * alone decides, which is the same on all ranks and in every run, not that of a fragment: in a
+ * process with another rounding mode the last bits would differ. (The client combines buffers that
+ * are not aligned, which the library does not permit.)
  *
- * A node may have many ranks. In a turn of the loop the daemon combines PER_TURN bytes, and the
- * piece that exceeds them; the others wait for the next turn, in the order in which they came. A
- * piece of SHORT bytes does not wait: others' long ones may be many.
+ * A node may have many ranks. In an iteration of the loop the daemon combines PER_ITERATION bytes
+ * and the fragment that exceeds them; the others wait for the next iteration, in their order. A
+ * fragment of SHORT bytes does not wait: other ranks may have many long ones.
  */
 #include "daemon/daemon.h"
 
-#define PER_TURN (64u << 10)
-#define SHORT	 1024u
+#define PER_ITERATION (64u << 10)
+#define SHORT	      1024u
 
 static struct cn_msg_span span_of(const struct cn_span *s)
 {
@@ -30,7 +30,7 @@ static struct cn_op_slot *slot_of(struct cn_reducer *r)
 }
 
 /* Called by the engine: the client combines it. */
-static bool pass_on(struct cn_reducer *r, const struct cn_combine *piece)
+static bool forward_to_client(struct cn_reducer *r, const struct cn_combine *piece)
 {
 	struct cn_op_slot *op = slot_of(r);
 	const struct cn_msg_combine m = {
@@ -70,7 +70,7 @@ static void compute(const struct cn_op_slot *op, const struct cn_combine *piece,
 	op->client->daemon->combining.bytes += piece->operands * piece->bytes;
 }
 
-/* Called by the engine: combined here, now or in another turn, if it can be. */
+/* Called by the engine: combined here if possible, now or in a later iteration. */
 static bool combine(struct cn_reducer *r, const struct cn_combine *piece)
 {
 	struct cn_op_slot *op = slot_of(r);
@@ -78,13 +78,13 @@ static bool combine(struct cn_reducer *r, const struct cn_combine *piece)
 	struct cn_operands o;
 
 	if (!find_operands(op, piece, &o)) {
-		return pass_on(r, piece);
+		return forward_to_client(r, piece);
 	}
-	if (d->combining.bytes < PER_TURN || piece->operands * piece->bytes <= SHORT) {
+	if (d->combining.bytes < PER_ITERATION || piece->operands * piece->bytes <= SHORT) {
 		compute(op, piece, o);
 		return true;
 	}
-	op->rest = *piece;
+	op->deferred = *piece;
 	op->operands = o;
 	op->waits = true;
 	op->next = NULL;
@@ -93,23 +93,23 @@ static bool combine(struct cn_reducer *r, const struct cn_combine *piece)
 	return false;
 }
 
-bool cn_combine_rest(struct cn_daemon *d)
+bool cn_combine_pending(struct cn_daemon *d)
 {
 	bool some = false;
 
 	d->combining.bytes = 0;
-	while (d->combining.first != NULL && d->combining.bytes < PER_TURN) {
+	while (d->combining.first != NULL && d->combining.bytes < PER_ITERATION) {
 		struct cn_op_slot *op = d->combining.first;
 
-		cn_combine_drop(op);
-		compute(op, &op->rest, op->operands);
+		cn_combine_cancel(op);
+		compute(op, &op->deferred, op->operands);
 		cn_coll_combined(&op->reducer);
 		some = true;
 	}
 	return some;
 }
 
-void cn_combine_drop(struct cn_op_slot *op)
+void cn_combine_cancel(struct cn_op_slot *op)
 {
 	struct cn_daemon *d = op->client->daemon;
 	struct cn_op_slot *before = NULL;
@@ -136,7 +136,7 @@ struct cn_reducer *cn_combine_by(struct cn_op_slot *op, const struct cn_coll_arg
 		op->buffers = cn_combine_buffers_of(a, call);
 		op->reducer.combine = combine;
 	} else {
-		op->reducer.combine = pass_on;
+		op->reducer.combine = forward_to_client;
 	}
 	return &op->reducer;
 }

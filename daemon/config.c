@@ -31,8 +31,8 @@ static const char help_text[] =
 	"      --socket PATH       Unix domain socket for programs\n"
 	"                          (default: " CN_MSG_SOCKET ")\n"
 	"      --socket-mode MODE  permissions of the socket, octal (default: 0660)\n"
-	"      --key FILE          key of the cluster, by which all frames are authenticated; the same\n"
-	"                          on all nodes (default: none)\n"
+	"      --key FILE          key of the cluster, which authenticates all frames; the same on all\n"
+	"                          nodes (default: none)\n"
 	"      --cluster N         cluster ID, 0 to 65535, the same on all nodes (default: 0)\n"
 	"      --ethertype N       EtherType, or UDP or TCP port, the same on all nodes\n"
 	"                          (default: 0x88B5)\n"
@@ -81,7 +81,7 @@ static bool copy(char *out, size_t size, const char *v)
 
 static const char *set_interface(struct cn_config *c, const char *v)
 {
-	/* A name that no interface can have would be waited for. */
+	/* The daemon would wait for an interface of a name that none can have. */
 	return strlen(v) <= 15 && v[strcspn(v, " \t\n\v\f\r,/:\"")] == '\0' &&
 			       copy(c->interface, sizeof(c->interface), v)
 		       ? NULL
@@ -169,7 +169,7 @@ static const char *set_ethertype(struct cn_config *c, const char *v)
 		return "a number from 0x0600 to 0xFFFF";
 	}
 	if (cn_link_ethertype_owner((uint16_t)n) != NULL) {
-		return "one that no other protocol has, such as 0x88b5";
+		return "one that no other protocol uses, such as 0x88b5";
 	}
 	c->ethertype = (uint16_t)n;
 	return NULL;
@@ -325,8 +325,8 @@ static int parse_line(struct cn_config *c, char *line, const char *name, unsigne
 		}
 		if (line_of[i] != 0) {
 			return cn_fail(err, COLLNET_ETOPO,
-				       "%s:%u: %s is given twice, first in line %u: remove one of "
-				       "the two lines",
+				       "%s:%u: %s is specified twice, first in line %u: remove one "
+				       "of the two lines",
 				       name, number, key, line_of[i]);
 		}
 		line_of[i] = number;
@@ -407,8 +407,8 @@ static int check_value(const char *name, const char *v, const char *expected, st
 					  v, expected);
 }
 
-static int take_option(struct cn_config *c, int opt, const char *v, const char **print,
-		       struct cn_err *err)
+static int parse_option(struct cn_config *c, int opt, const char *v, const char **print,
+			struct cn_err *err)
 {
 	static char version[64];
 	uint64_t n;
@@ -456,8 +456,8 @@ static void long_options(struct option *out)
 	}
 }
 
-/* In a word of several letters getopt_long() has not gone beyond the word when it meets one that is
- * unknown. -h and -V are known: then a value was given to their long names. */
+/* At an unknown letter in a word of several letters, getopt_long() has not advanced beyond the
+ * word. -h and -V are known: then their long names were given a value. */
 static int wrong_option(int opt, const char *word, struct cn_err *err)
 {
 	const char letter[] = { '-', (char)optopt, '\0' };
@@ -488,7 +488,7 @@ int cn_config_args(struct cn_config *c, int argc, char **argv, const char **prin
 			if (pass == 0 && opt == OPT_CONFIG) {
 				file = optarg;
 			}
-			rc = pass == 0 ? COLLNET_OK : take_option(c, opt, optarg, print, err);
+			rc = pass == 0 ? COLLNET_OK : parse_option(c, opt, optarg, print, err);
 			if (rc != COLLNET_OK) {
 				return rc;
 			}

@@ -9,7 +9,7 @@
  *   interface.c  follows the interface: down, up, removed, created again
  *   listen.c   the listening socket
  *   event.c    the loop: the one file that knows epoll
- *   turn.c     whose requests are served, and for how long
+ *   time_slice.c  whose requests are served, and for how long
  *   client.c   accepts and reads clients
  *   close.c    closes them
  *   quota.c    limits per user
@@ -17,11 +17,11 @@
  *   receive.c  receives from a client's socket without accepting descriptors
  *   request.c  clients' requests and their completions
  *   operation.c  operations, and calls that wait for tasks
- *   report.c   what clients ask about the node
+ *   report.c   clients' queries about the node
  *   blocks.c   buffers of operations, and blocks of vector operations
- *   combine.c  clients' reductions: pieces to combine
+ *   combine.c  clients' reductions: fragments to combine
  *   rings.c    clients' rings: requests out, completions in
- *   keeper.c   drops last references in a process of its own
+ *   reaper.c   drops last references in a child process
  *   mapping.c  maps the memory that clients share
  *   reload.c   reloads the configuration
  *   seccomp.c  filters system calls
@@ -29,10 +29,10 @@
  *   notify.c   notifies the service manager
  *   log.c      logs to standard error
  *
- * One thread, but for that of the engine's tasks (node/helper.h). Neither sockets nor rings ever
- * block: a client that does not read what it is sent is closed. Only the loop calls the engine;
- * functions that the engine calls (completions of requests) send a message and mark clients for
- * close, and leave the rest to the loop.
+ * One thread, except for that of the engine's tasks (node/helper.h). Neither sockets nor rings ever
+ * block: a client that does not read its messages is closed. Only the loop calls the engine;
+ * functions that the engine calls (completions of requests) only send a message and mark clients
+ * for close; the loop does everything else.
  */
 #ifndef CN_DAEMON_H
 #define CN_DAEMON_H
@@ -52,9 +52,9 @@
 #define CN_ACCEPTS	   32u /* connections per iteration */
 #define CN_CLIENTS_RESERVE 32u /* of these, for root */
 #define CN_SUBUIDS_MAX	   4096u
-#define CN_USERS_MAX	   (CN_CLIENTS_MAX + 64u) /* those that were here last included */
+#define CN_USERS_MAX	   (CN_CLIENTS_MAX + 64u) /* including recently disconnected ones */
 #define CN_REGIONS_MAX	   49152u	 /* of all clients: a process may have 65,530 mappings */
-#define CN_TURN		   (250 * CN_US) /* in which a user is served, and frames wait; turn.c */
+#define CN_TIME_SLICE	   (250 * CN_US) /* of a user per round; time_slice.c */
 
 /* ---- state ---------------------------------------------------------------------------- */
 
@@ -79,21 +79,21 @@ struct cn_user {
 	uid_t uid;
 	uint64_t used[CN_QUOTAS]; /* not of teams: the engine knows */
 	cn_time seen;		  /* last connection */
-	uint32_t going;		  /* clients that are marked, and not disconnected yet */
+	uint32_t closing;	  /* clients that are marked, and not disconnected yet */
 	uint32_t log_lines;	  /* that may be written now */
-	cn_time log_at;		  /* since when the next one is earned */
-	uint64_t round;		  /* in which a request of his was served last */
-	cn_time spent;		  /* of his turn in that round */
-	cn_time waits_until;	  /* none is served before */
-	uint64_t log_left_out;
+	cn_time log_at;		  /* start of the interval that permits the next one */
+	uint64_t round;		  /* the last one in which he was served */
+	cn_time used_up;	  /* of his slice in that round */
+	cn_time waits_until;	  /* none of his requests is served before */
+	uint64_t log_suppressed;
 };
 
 /* A client's region, mapped. References: its number while it has one, and each request on it. */
 struct cn_mapping {
 	uint8_t *p;
 	uint64_t bytes;
-	uint64_t gone;	/* of these, let go of before it is unmapped */
-	uint64_t freed; /* of those, given back to the system */
+	uint64_t dropped; /* of these, released before it is unmapped */
+	uint64_t removed; /* of those, returned to the system */
 	uint32_t refs;
 	struct cn_user *user;	 /* who is charged for it */
 	struct cn_mapping *next; /* in the daemon's list of those to unmap */
@@ -114,10 +114,10 @@ struct cn_mapping {
  * prepared:  cn_client_release_team() clears it when the rank leaves the team, or loses it with the
  *            interface or the connection; each start fails from then on.
  * joins:     handle_join() sets it where the rank gets a team: op_done() reports success by JOINED.
- * waits:     combine() sets it; cn_combine_drop() clears it, called by cn_combine_rest(), which
- *            combines the piece, or by op_done().
- * combining: pass_on() sets it, but not for the last piece; cn_combined() clears it. It counts only
- *            while busy: handle_start() clears what an operation that failed has left.
+ * waits:     combine() sets it; cn_combine_cancel() clears it, called by cn_combine_pending(),
+ * which combines the fragment, or by op_done(). combining: forward_to_client() sets it, but not for
+ * the last fragment; cn_combined() clears it. It is valid only while busy: handle_start() clears it
+ * after a failed operation.
  */
 struct cn_op_slot {
 	struct cn_done done;
@@ -139,17 +139,17 @@ struct cn_op_slot {
 	cn_combine_function *arithmetic;
 	enum collnet_type type;
 	struct cn_combine_buffers buffers;
-	struct cn_combine rest;	     /* the piece that waits for the daemon's next turn */
+	struct cn_combine deferred;  /* the fragment that waits for the daemon's next iteration */
 	struct cn_operands operands; /* of that */
 	bool waits;		     /* there is one */
 	struct cn_op_slot *next;     /* that waits */
-	uint32_t piece; /* number of the last one that the client was given to combine */
-	bool combining; /* it has it still */
+	uint32_t piece; /* number of the last fragment that the client was sent to combine */
+	bool combining; /* it has not returned it yet */
 };
 
 enum cn_call_kind { CN_CALL_POST, CN_CALL_PREPARE, CN_CALL_START, CN_CALL_JOIN };
 
-/* A call of the engine that may have to wait for a task, and what the message said. */
+/* A call of the engine that may have to wait for a task, with the contents of its message. */
 struct cn_client_call {
 	enum cn_call_kind kind;
 	struct cn_op_slot *op;
@@ -159,14 +159,15 @@ struct cn_client_call {
 
 /*
  * connected           -cn_client_mark()-> marked
- * marked              -let_next_go()-> marked                with one team or endpoint less
- * marked              -disconnect()-> marked, left, ended    it has none any more
- * marked              -disconnect()-> marked, left           its process may read on, and can be
- *                                                            watched: watch_process()
- * marked, left        -cn_client_readable()-> marked, left, ended
- * marked, left, ended -forget()-> freed
+ * marked              -drop_next_membership()-> marked       with one team or endpoint less
+ * marked              -disconnect()-> disconnected, ended    it has none any more
+ * marked              -disconnect()-> disconnected           its process may still read, and can
+ *                                                            be watched: watch_process()
+ * disconnected        -cn_client_readable()-> disconnected, ended
+ * disconnected, ended -forget()-> freed
  *
- * close_more() calls let_next_go(), then disconnect(), and forget() unless still_reads().
+ * A disconnected client stays marked; ended is `process_ended`. close_more() calls
+ * drop_next_membership(), then disconnect(), and forget() unless still_reads().
  */
 struct cn_client {
 	struct cn_daemon *daemon;
@@ -175,12 +176,12 @@ struct cn_client {
 	pid_t pid;
 	struct cn_user *user;
 	bool greeted;
-	bool marked;	     /* for close by the loop; nothing is sent any more */
-	bool left;	     /* closed; `fd` tells of the end of its process, -1: not waited for */
-	bool ended;	     /* and that has ended, or is not waited for */
-	uint32_t let_go;     /* teams, and endpoints behind them, that were looked at in its end */
-	uint64_t bytes;	     /* of its regions */
-	uint32_t handed_out; /* descriptors, since it has received all messages */
+	bool marked;		     /* for close by the loop; nothing is sent any more */
+	bool disconnected;	     /* `fd` is a pidfd of its process; -1: not waited for */
+	bool process_ended;	     /* and that has ended, or is not waited for */
+	uint32_t dropped;	     /* teams, then endpoints, that its close has processed */
+	uint64_t bytes;		     /* of its regions */
+	uint32_t unread_descriptors; /* sent since it last had received all messages */
 	struct cn_member *teams[CN_MSG_TEAMS];
 	struct cn_endpoint *endpoints[CN_MSG_ENDPOINTS];
 	/* Numbers that are taken, of what went with the interface: a bit each. */
@@ -190,19 +191,19 @@ struct cn_client {
 	struct cn_shm_ring requests, completions;	/* once there is the region */
 	bool polled;					/* the loop polls `requests` */
 	bool to_wake;					/* once frames are sent */
-	cn_time done_at;     /* it was told of a completion; 0: and has made a request since */
-	uint32_t prompt;     /* requests in a row that followed a completion at once */
-	uint32_t idle_polls; /* of `requests`, in a row */
-	uint32_t pieces;     /* that it was given to combine, over all requests */
+	cn_time done_at;     /* time of the last completion; 0: it has made a request since */
+	uint32_t prompt;     /* consecutive requests that followed a completion at once */
+	uint32_t idle_polls; /* of `requests`, consecutive */
+	uint32_t pieces;     /* fragments that it was sent to combine, over all requests */
 	struct cn_client_call call; /* that waits for a task; op NULL: none does */
 	uint32_t received;	    /* messages from its socket */
-	bool has_waited;	    /* one did: what comes behind it may be late */
+	bool has_waited;	    /* a call has waited: later requests may be late */
 	struct cn_op_slot ops[CN_MSG_REQUESTS];
 };
 
 /* Of the user who is served. */
-struct cn_turn {
-	uint64_t round; /* 0: there are no rounds, and turns have no end */
+struct cn_time_slice {
+	uint64_t round; /* 0: there are no rounds, and slices have no end */
 	cn_time began, ends;
 	cn_time now; /* when the clock was read last */
 };
@@ -217,29 +218,29 @@ struct cn_daemon {
 	int listen_fd, signal_fd, epoll_fd; /* -1: none */
 	uint32_t link_events;		    /* what epoll watches of the link */
 	uint32_t nclients;
-	uint32_t nleft;	     /* closed, but their processes still read */
-	bool marked_clients; /* some are marked */
-	uint32_t close_next; /* place of the client that is closed next, by turns */
+	uint32_t ndisconnected; /* closed, but their processes still read */
+	bool marked_clients;	/* some are marked */
+	uint32_t close_next;	/* index of the client that is closed next, round-robin */
 	bool stop;
 	cn_time now;		  /* of this iteration of the loop */
 	struct cn_mapping *unmap; /* nobody uses these any more */
 	struct {
-		uint64_t bytes; /* in this turn */
+		uint64_t bytes; /* in this iteration */
 		struct cn_op_slot *first, *last;
-	} combining;	   /* by the daemon itself; requests with a piece that waits */
+	} combining;	   /* by the daemon itself; requests with a fragment that waits */
 	uid_t owner;	   /* of the socket: the worker's user */
 	gid_t group;	   /* of the socket */
 	int reserve_fd;	   /* closed to accept and refuse one more client; -1: none */
-	cn_time accept_at; /* no client is accepted before; CN_NEVER: they are now */
-	bool starved;	   /* why was logged */
-	int closing[CN_CLIENTS_MAX + CN_ACCEPTS]; /* sockets that wait for a keeper */
+	cn_time accept_at; /* clients are accepted from then on; CN_NEVER: now */
+	bool starved;	   /* the reason was logged */
+	int closing[CN_CLIENTS_MAX + CN_ACCEPTS]; /* sockets that wait for a reaper */
 	uint32_t nclosing;
 	struct {
-		uint64_t base;	/* of the machine, or of our control group */
+		uint64_t base;	/* of the machine, or of the daemon's control group */
 		uint64_t total; /* for all users */
 		uint64_t used;	/* by them */
 		uint64_t regions;
-		int usage_fd; /* memory.current of our control group; -1: it has no limit */
+		int usage_fd; /* memory.current of the control group; -1: it has no limit */
 	} memory;
 	bool unlink_socket;
 	ino_t socket_inode; /* of the listening socket's path */
@@ -254,10 +255,11 @@ struct cn_daemon {
 	cn_time calls_until;	  /* the first of their deadlines, or earlier */
 	struct cn_helper *helper; /* NULL: none */
 	struct cn_spin spin;
-	cn_time sockets_at; /* when the loop looked at descriptors last */
-	struct cn_turn turn;
-	cn_time closing_ends; /* clients are closed until then, and frames move again; 0: no end */
-	uint32_t first;	      /* of the events, by turns */
+	cn_time sockets_at; /* when the loop polled descriptors last */
+	struct cn_time_slice slice;
+	cn_time closing_ends; /* clients are closed until then, before frames move again; 0: no end
+			       */
+	uint32_t first;	      /* index of the first event to serve, round-robin */
 	struct cn_subuids subuids;
 	struct cn_user users[CN_USERS_MAX];
 };
@@ -289,21 +291,21 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err);
 void cn_event_listen(struct cn_daemon *d, bool on);
 int cn_event_add_client(struct cn_daemon *d, struct cn_client *c);
 void cn_event_remove_client(struct cn_daemon *d, struct cn_client *c);
-/* Its call waits for a task: only new messages are told of, as the first one may stay unread. */
+/* Its call waits for a task: only new messages wake the loop, as the first one may stay unread. */
 void cn_event_client_waits(struct cn_daemon *d, struct cn_client *c, bool waits);
 /* The runtime was attached; it is about to be detached. */
 int cn_event_add_link(struct cn_daemon *d, struct cn_err *err);
 void cn_event_remove_link(struct cn_daemon *d);
 
-/* ---- turn.c --------------------------------------------------------------------------- */
+/* ---- time_slice.c --------------------------------------------------------------------- */
 
-void cn_turn_round(struct cn_daemon *d);
-/* A client of the user is about to be served. False: it is to wait. */
-bool cn_turn_begin(struct cn_daemon *d, struct cn_user *u);
-/* To be asked after each request. */
-bool cn_turn_is_over(struct cn_daemon *d);
-/* The client was served. True: its user's turn was over when that was asked last. */
-bool cn_turn_end(struct cn_daemon *d, struct cn_user *u);
+void cn_slice_new_round(struct cn_daemon *d);
+/* Call before serving a client of the user. False: it must wait. */
+bool cn_slice_begin(struct cn_daemon *d, struct cn_user *u);
+/* Call after each request. */
+bool cn_slice_is_over(struct cn_daemon *d);
+/* Call after serving the client. True: its user's slice was over at the last check. */
+bool cn_slice_end(struct cn_daemon *d, struct cn_user *u);
 
 /* ---- client.c ------------------------------------------------------------------------- */
 
@@ -311,16 +313,15 @@ bool cn_turn_end(struct cn_daemon *d, struct cn_user *u);
 void cn_client_open(struct cn_daemon *d);
 /* Accepts the connections that wait on the listening socket. */
 void cn_client_accept(struct cn_daemon *d);
-/* A client of this user on this descriptor, which becomes its own; NULL: no room, or no memory. */
+/* A client of this user, which owns the descriptor from now on; NULL: no room, or no memory. */
 struct cn_client *cn_client_new(struct cn_daemon *d, int fd, uid_t uid);
-/* Serves the requests in its ring, and then one message, as its user's turn allows. */
+/* Serves the requests in its ring, and then one message, as its user's slice allows. */
 void cn_client_readable(struct cn_client *c);
 /* One message. */
 void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len);
 /* Marks it for close; `why` is logged, unless NULL. */
 void cn_client_mark(struct cn_client *c, const char *why);
-/* Closes those that are marked, until the turn is over, and unmaps what is unused. True: there were
- * some. */
+/* Closes marked clients until d->closing_ends, and unmaps unused memory. True: there were some. */
 bool cn_client_reap(struct cn_daemon *d);
 /* Closes all. */
 void cn_client_end(struct cn_daemon *d);
@@ -328,14 +329,14 @@ void cn_client_end(struct cn_daemon *d);
 void cn_client_send(struct cn_client *c, const void *m, size_t len);
 void cn_client_reply(struct cn_client *c, uint32_t tag, int status, uint64_t value,
 		     const char *text);
-/* A REPLY of success with a descriptor, which stays the caller's. */
-void cn_client_hand_out(struct cn_client *c, uint32_t tag, int fd);
+/* A REPLY of success with a descriptor, which the caller still owns. */
+void cn_client_send_descriptor(struct cn_client *c, uint32_t tag, int fd);
 
 /* ---- close.c -------------------------------------------------------------------------- */
 
 /* Its teams are left and its endpoints closed; their numbers stay taken. */
 void cn_client_detach(struct cn_client *c);
-/* Closes those that are marked, until the turn is over. */
+/* Closes marked clients until d->closing_ends. */
 void cn_client_close_marked(struct cn_daemon *d);
 
 /* ---- quota.c -------------------------------------------------------------------------- */
@@ -359,12 +360,12 @@ uint64_t cn_quota_limit(const struct cn_daemon *d, enum cn_quota q);
 int cn_quota_check(const struct cn_daemon *d, const struct cn_user *u, enum cn_quota q,
 		   uint64_t used, uint64_t n, struct cn_err *err);
 /* Charges n of something to the user, or COLLNET_ELIMIT. */
-int cn_quota_take(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n,
-		  struct cn_err *err);
-void cn_quota_give(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n);
-/* Whether the control group's memory is so short that clients' pages must not outlive us. */
+int cn_quota_charge(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n,
+		    struct cn_err *err);
+void cn_quota_uncharge(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n);
+/* Whether the control group's memory is so short that clients' pages must be removed. */
 bool cn_quota_short(const struct cn_daemon *d);
-/* Who is charged for this user ID; NULL: there are too many users with something. */
+/* The user who is charged for this user ID; NULL: the table is full of users with charges. */
 struct cn_user *cn_user_find(struct cn_daemon *d, uid_t uid);
 /* Whether a line about the user may be written now; a flood of them is counted instead. */
 bool cn_user_may_log(struct cn_daemon *d, struct cn_user *u);
@@ -389,10 +390,10 @@ bool cn_receive_guard(int fd);
 ssize_t cn_receive(int fd, bool guarded, void *m, size_t size, bool *descriptors);
 /*
  * Closes a client's socket, which may hold descriptors that nobody received: at once, or with the
- * rest of them. cn_receive_close_rest() returns false when no process can be made for that now.
+ * rest of them. cn_receive_close_pending() returns false when no process can be made for that now.
  */
 void cn_receive_close(struct cn_daemon *d, int fd);
-bool cn_receive_close_rest(struct cn_daemon *d);
+bool cn_receive_close_pending(struct cn_daemon *d);
 
 /* ---- request.c ------------------------------------------------------------------------ */
 
@@ -413,7 +414,7 @@ bool cn_slot_late(struct cn_op_slot *op);
 void cn_slot_done(struct cn_done *done, int status, const char *text);
 /* The engine refused it: it is completed with the error. Returns true. */
 bool cn_slot_refused(struct cn_op_slot *op, const struct cn_err *err);
-/* What the client holds was of an interface that is gone. */
+/* The client's handles belong to an interface that is gone. */
 void cn_client_fail_lost(const struct cn_client *c, struct cn_err *err);
 /* A request on a team or endpoint that is lost ends at once. */
 bool cn_client_refuse_lost(struct cn_client *c, uint32_t tag);
@@ -427,23 +428,23 @@ int cn_client_try_join(struct cn_op_slot *op, const struct cn_msg_join *m, cn_ti
 bool cn_operation_coll(struct cn_client *c, const struct cn_msg_coll *m);
 bool cn_operation_start(struct cn_client *c, const struct cn_msg_start *m);
 bool cn_operation_release(struct cn_client *c, const struct cn_msg_release *m);
-/* Makes the call, and completes the request if that fails. Where a task is to be waited for, it
+/* Makes the call, and completes the request if that fails. If the call must wait for a task, it
  * becomes c->call. */
 void cn_call_make(struct cn_client *c, const struct cn_client_call *k);
 /* A task is done: the calls that wait are made again. */
 void cn_call_make_waiting(struct cn_daemon *d);
 /* The same, if the thread has done one. */
-void cn_call_take_task(struct cn_daemon *d);
-/* The next task of the engine is to be run, if there is one. Calls are made again whose deadline
- * has passed, or whose task may have been dropped. */
-void cn_call_give_task(struct cn_daemon *d);
+void cn_call_collect_task(struct cn_daemon *d);
+/* Submits the next task of the engine to the thread, if there is one, and makes calls again whose
+ * deadline has passed or whose task may have been dropped. */
+void cn_call_submit_task(struct cn_daemon *d);
 /* When that is to be called. */
 cn_time cn_call_deadline(const struct cn_daemon *d);
-/* The client ends: its call is not made again. */
+/* The client ends: its waiting call is cancelled. */
 void cn_call_drop(struct cn_client *c);
 /* Persistent operations of a team are released: it ends. */
 void cn_client_release_team(struct cn_client *c, uint32_t team);
-/* What is left of persistent operations, of a client that has no teams any more. */
+/* Frees the remaining persistent operations of a client that has no teams any more. */
 void cn_client_release_all(struct cn_client *c);
 
 /* ---- report.c ------------------------------------------------------------------------- */
@@ -458,50 +459,50 @@ void cn_report_alive(struct cn_client *c, const struct cn_msg_head *m);
 
 /*
  * Copies the blocks of a vector operation, which the client may change at any time, and fills in
- * call->blocks. Nothing of what they say has been checked. COLLNET_EINVAL: they are outside the
- * client's regions. COLLNET_ELIMIT, COLLNET_ENOMEM: with a text.
+ * call->blocks. Their contents are not checked. COLLNET_EINVAL: they are outside the client's
+ * regions. COLLNET_ELIMIT, COLLNET_ENOMEM: with a text.
  */
-int cn_blocks_take(struct cn_client *c, struct cn_op_slot *op, const struct cn_msg_coll *m,
+int cn_blocks_copy(struct cn_client *c, struct cn_op_slot *op, const struct cn_msg_coll *m,
 		   struct cn_call *call, struct cn_err *err);
 /* Likewise, and the buffers, all into `a`, too. COLLNET_EINVAL: the client is marked for close. */
-int cn_buffers_take(struct cn_op_slot *op, const struct cn_msg_coll *m, struct cn_call *call,
-		    struct cn_coll_args *a, struct cn_err *err);
-void cn_blocks_drop(struct cn_op_slot *op);
+int cn_buffers_resolve(struct cn_op_slot *op, const struct cn_msg_coll *m, struct cn_call *call,
+		       struct cn_coll_args *a, struct cn_err *err);
+void cn_blocks_free(struct cn_op_slot *op);
 
 /* ---- combine.c ------------------------------------------------------------------------ */
 
-/* Combines the pieces of the request, of which `call` has the sizes: the client, or, if they are
- * short, the daemon. */
+/* The reducer of the request, of which `call` has the sizes: the client or, for short blocks, the
+ * daemon. */
 struct cn_reducer *cn_combine_by(struct cn_op_slot *op, const struct cn_coll_args *a,
 				 const struct cn_call *call);
-/* A COMBINED; ignored where its piece is not outstanding any more. */
+/* A COMBINED; ignored if its fragment is not outstanding any more. */
 void cn_combined(struct cn_client *c, const struct cn_msg_combined *m);
-/* A turn of the loop: the daemon combines pieces that wait, up to a bound. True: there were some.
+/* In each iteration: the daemon combines waiting fragments, up to a bound. True: there were some.
  */
-bool cn_combine_rest(struct cn_daemon *d);
-/* The request ends: none of its pieces waits any more. */
-void cn_combine_drop(struct cn_op_slot *op);
+bool cn_combine_pending(struct cn_daemon *d);
+/* The request ends: its waiting fragment is dropped. */
+void cn_combine_cancel(struct cn_op_slot *op);
 
 /* ---- rings.c --------------------------------------------------------------------------- */
 
 /* The client's rings are in this memory, which is mapped until cn_client_rings_close(). */
 void cn_client_rings_open(struct cn_client *c, void *memory);
 void cn_client_rings_close(struct cn_client *c);
-/* Serves up to `max` requests that are in the client's ring, while its user has his turn. */
+/* Serves up to `max` requests in the client's ring, within its user's slice. */
 void cn_client_rings_serve(struct cn_client *c, uint32_t max);
 /* Its call with this number waits for a task; -1: none does any more. */
-void cn_client_rings_hold(struct cn_client *c, int tag);
-/* A message was taken from its socket. */
-void cn_client_rings_beside(struct cn_client *c);
-/* A request was taken: d->now is later than that, if it may be late. */
-void cn_client_taken(const struct cn_client *c);
+void cn_client_rings_set_waiting(struct cn_client *c, int tag);
+/* A message was received from its socket. */
+void cn_client_rings_count_message(struct cn_client *c);
+/* A request was taken: reads the clock again if the request may be late. */
+void cn_client_update_clock(const struct cn_client *c);
 /* Serves the requests in polled rings, up to a bound per client. True: there were some. */
 bool cn_rings_poll(struct cn_daemon *d);
-/* Frames are sent: wakes the clients that waited for it. */
+/* Frames are sent: wakes the clients whose wake-up was delayed until then. */
 void cn_rings_wake(struct cn_daemon *d);
 /*
- * Before the loop sleeps, clients must ring. Until when it may sleep: their users wait. 0: there
- * are requests, and it must not sleep.
+ * Before the loop sleeps: clients must send a DOORBELL from now on. Returns how long it may sleep,
+ * which depends on waiting users. 0: there are requests, and it must not sleep.
  */
 cn_time cn_rings_sleep(struct cn_daemon *d);
 void cn_rings_awake(struct cn_daemon *d);
@@ -512,39 +513,39 @@ void cn_client_combine(struct cn_client *c, const struct cn_msg_combine *m);
 /* The client's team with this number is ready; its parent's number, or CN_MSG_TEAMS. */
 void cn_client_joined(struct cn_client *c, uint32_t tag, uint32_t team, uint32_t parent);
 
-/* ---- keeper.c ------------------------------------------------------------------------- */
+/* ---- reaper.c ------------------------------------------------------------------------- */
 
-/* A child process that keeps these descriptors and all memory. -1: it cannot be made. */
-pid_t cn_keeper_begin(int *fds, uint32_t n);
-/* The caller has let go of what it keeps: it exits. -1 is ignored. */
-void cn_keeper_end(pid_t keeper);
+/* Forks a child that holds these descriptors and all memory. -1: it cannot be created. */
+pid_t cn_reaper_begin(int *fds, uint32_t n);
+/* The caller has dropped its references: the child exits. -1 is ignored. */
+void cn_reaper_end(pid_t reaper);
 
 /* ---- mapping.c ------------------------------------------------------------------------ */
 
 /* Charges a region of this size to the user, or COLLNET_ELIMIT. */
 int cn_mapping_charge(struct cn_daemon *d, struct cn_user *u, uint64_t bytes, struct cn_err *err);
-void cn_mapping_discharge(struct cn_daemon *d, struct cn_user *u, uint64_t bytes);
+void cn_mapping_uncharge(struct cn_daemon *d, struct cn_user *u, uint64_t bytes);
 /* Makes and maps a region, and replies with its descriptor. False: the client is marked for close.
  */
 bool cn_mapping_create(struct cn_client *c, const struct cn_msg_region *m);
 bool cn_mapping_drop(struct cn_client *c, uint32_t number);
 /*
- * The address of a buffer reference, with a reference to its mapping. NULL with *ok: nothing is
+ * The address of a buffer reference, with a reference to its mapping. NULL with *ok: no buffer is
  * needed (len 0). False in *ok: it is not within a region of the client.
  */
 void *cn_mapping_resolve(struct cn_client *c, const struct cn_msg_buffer_ref *place, uint64_t len,
 			 struct cn_mapping **ref, bool *ok);
 void cn_mapping_put(struct cn_daemon *d, struct cn_mapping *s);
-/* Unmaps what is unused, or a part of it. True: there is more. */
+/* Unmaps unused memory, or a part of it. True: there is more. */
 bool cn_mapping_unmap(struct cn_daemon *d);
 
 /* ---- reload.c ------------------------------------------------------------------------- */
 
-/* Reloads what can change of the configuration, and logs the result. */
+/* Reloads the settings that can change at run time, and logs the result. */
 void cn_reload(struct cn_daemon *d);
 /*
- * Sets back in *fresh what cannot change while the daemon runs, and lists the names of those that
- * differ in `stays`.
+ * Restores in *fresh the settings that cannot change while the daemon runs, and lists the names of
+ * those that differ in `stays`.
  */
 void cn_reload_keep(struct cn_config *fresh, const struct cn_config *running, char *stays,
 		    size_t cap);
@@ -555,14 +556,14 @@ int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_e
 /* Changes groups, group and user, unless `keep` or there is nothing to change. */
 int cn_priv_become(const struct cn_identity *id, struct cn_err *err);
 /*
- * Becomes it, for good, and installs the filter of system calls; anything short of that is an error
- * to end with.
+ * Changes to that identity permanently and installs the system call filter. After an error the
+ * daemon must exit.
  */
 int cn_priv_drop(const struct cn_identity *id, struct cn_err *err);
 
 /* Whether this build has a filter, for this architecture. */
 bool cn_seccomp_available(void);
-/* Filters the system calls of this process, for good. */
+/* Filters the system calls of this process, permanently. */
 int cn_seccomp_install(struct cn_err *err);
 
 /* "READY=1", "STOPPING=1" to the service manager, if there is one. Waits for 100 ms at most. */

@@ -2,13 +2,13 @@
 /*
  * The event loop, and the only file that knows epoll.
  *
- * One iteration: the poller moves frames (input before timers, so that a late wake-up is not taken
- * for lost frames) until there are none, at most POLLS times; then the daemon combines what waits
- * for that, requests in clients' rings are served, and the next iteration sends what they
- * requested. When there was nothing to do, the loop polls again for a while (util/spin.h), and then
- * sleeps until a descriptor is ready or the poller's deadline. Descriptors are looked at every
- * SOCKETS_EVERY at the latest. Users are served in turns (turn.c). What takes long is done by
- * another thread (node/helper.h).
+ * One iteration: the poller moves frames (input before timers, so that a late wake-up is not
+ * mistaken for lost frames) until there are none, at most POLLS times; then the daemon combines
+ * waiting fragments and serves requests in clients' rings, whose frames the next iteration sends.
+ * When there was nothing to do, the loop polls again for a while (util/spin.h), and then sleeps
+ * until a descriptor is ready or the poller's deadline. Descriptors are polled at least every
+ * SOCKETS_EVERY. Users are served in time slices (time_slice.c). Another thread runs long tasks
+ * (node/helper.h).
  */
 #include "daemon/daemon.h"
 
@@ -27,9 +27,9 @@
 #define EVENTS	      64
 #define POLLS	      8 /* of the link before clients are served, while there are frames */
 #define SOCKETS_EVERY (500 * CN_US)
-#define CLOSING	      (100 * CN_US) /* clients are closed: to send the frames takes longer */
+#define CLOSING	      (100 * CN_US) /* for closing clients: sending the frames takes longer */
 
-/* What an event is about: a client's pointer, or one of these. */
+/* The source of an event: a client, or one of these. */
 static char link_mark, send_mark, listen_mark, signal_mark, netlink_mark, helper_mark;
 
 static int watch(struct cn_daemon *d, int how, int fd, uint32_t events, void *about)
@@ -125,7 +125,7 @@ void cn_event_close(struct cn_daemon *d)
 	d->epoll_fd = d->signal_fd = -1;
 }
 
-/* Room in the link's queue is watched for only while frames wait for it: it is there usually. */
+/* Room in the link's queue is watched for only while frames wait for it: usually there is some. */
 static void watch_link(struct cn_daemon *d)
 {
 	const struct cn_link *l = d->runtime.link;
@@ -171,7 +171,7 @@ static int sleep_until(struct cn_daemon *d, struct epoll_event *events, cn_time 
 			  until == CN_NEVER ? -1 : (int)(wait < 60000 ? wait : 60000));
 }
 
-static void take_signal(struct cn_daemon *d)
+static void read_signal(struct cn_daemon *d)
 {
 	struct signalfd_siginfo info;
 
@@ -202,7 +202,7 @@ static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, s
 {
 	int rc = COLLNET_OK;
 
-	d->first++; /* the turn may end before the last event */
+	d->first++; /* the slice may end before the last event */
 	for (int i = 0; i < n; i++) {
 		const struct epoll_event *event = &events[(d->first + (uint32_t)i) % (uint32_t)n];
 		void *about = event->data.ptr;
@@ -210,9 +210,9 @@ static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, s
 		if (about == &listen_mark) {
 			cn_client_accept(d);
 		} else if (about == &signal_mark) {
-			take_signal(d);
+			read_signal(d);
 		} else if (about == &helper_mark) {
-			cn_call_take_task(d);
+			cn_call_collect_task(d);
 		} else if (about == &netlink_mark) {
 			rc = cn_iface_readable(d, err);
 		} else if (about != &link_mark && about != &send_mark) {
@@ -221,7 +221,7 @@ static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, s
 			cn_poller_writable(d->runtime.poller);
 		}
 	}
-	/* After the last event: none of them is about a client that is closed by then. */
+	/* After the last event: none of them may be of a client that is closed by then. */
 	reap(d);
 	return rc;
 }
@@ -243,14 +243,14 @@ static int move_frames(struct cn_daemon *d, struct cn_err *err)
 		cn_rings_wake(d);
 	}
 	if (work < 0) {
-		/* The notification may be on its way still. */
-		return d->iface.down ? 0 : cn_iface_look(d, false, err);
+		/* The notification may not have arrived yet. */
+		return d->iface.down ? 0 : cn_iface_check(d, false, err);
 	}
 	return work;
 }
 
-/* Serves what descriptors are ready for, after a sleep until then. */
-static int look_at_descriptors(struct cn_daemon *d, cn_time until, struct cn_err *err)
+/* Sleeps until a descriptor is ready, or until then, and serves the ready ones. */
+static int poll_descriptors(struct cn_daemon *d, cn_time until, struct cn_err *err)
 {
 	struct epoll_event events[EVENTS];
 	const int n = sleep_until(d, events, d->now, until);
@@ -260,22 +260,22 @@ static int look_at_descriptors(struct cn_daemon *d, cn_time until, struct cn_err
 	}
 	d->sockets_at = d->now = cn_now();
 	if (n > 0) {
-		cn_turn_round(d);
+		cn_slice_new_round(d);
 		cn_spin_over(&d->spin, d->now);
 		return serve(d, events, n, err);
 	}
 	return COLLNET_OK;
 }
 
-/* There may be more to do, or a short wait is spent polling: descriptors are looked at now and
- * then. */
-static int go_on(struct cn_daemon *d, bool yield, struct cn_err *err)
+/* There may be more to do, or a short wait is spent polling: descriptors are polled occasionally.
+ */
+static int keep_polling(struct cn_daemon *d, bool yield, struct cn_err *err)
 {
 	if (yield) {
 		sched_yield();
 	}
 	return d->now - d->sockets_at < SOCKETS_EVERY ? COLLNET_OK
-						      : look_at_descriptors(d, d->now, err);
+						      : poll_descriptors(d, d->now, err);
 }
 
 static int sleep_and_serve(struct cn_daemon *d, struct cn_err *err)
@@ -294,7 +294,7 @@ static int sleep_and_serve(struct cn_daemon *d, struct cn_err *err)
 		return COLLNET_OK;
 	}
 	until = cn_min_time(until, deadline);
-	rc = look_at_descriptors(d, cn_min_time(until, cn_min_time(f->look_at, f->log_until)), err);
+	rc = poll_descriptors(d, cn_min_time(until, cn_min_time(f->check_at, f->log_until)), err);
 	cn_rings_awake(d);
 	return rc;
 }
@@ -308,28 +308,28 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 		if (work < 0) {
 			return work;
 		}
-		if (d->iface.look_at <= d->now) {
-			rc = cn_iface_look(d, false, err);
+		if (d->iface.check_at <= d->now) {
+			rc = cn_iface_check(d, false, err);
 		}
 		cn_iface_log(d);
 		if (reap(d)) {
-			work = 1; /* their ends are to be told */
+			work = 1; /* their ends must be announced */
 		}
-		if (cn_combine_rest(d)) {
-			work = 1; /* the results are to be sent */
+		if (cn_combine_pending(d)) {
+			work = 1; /* the results must be sent */
 		}
 		watch_link(d);
 		if (rc != COLLNET_OK) {
 			break;
 		}
-		cn_turn_round(d);
+		cn_slice_new_round(d);
 		work = cn_rings_poll(d) || work > 0;
-		cn_call_give_task(d);
+		cn_call_submit_task(d);
 		if (work > 0) {
 			cn_spin_over(&d->spin, d->now);
-			rc = go_on(d, false, err);
+			rc = keep_polling(d, false, err);
 		} else if (cn_spin_wait(&d->spin, d->now)) {
-			rc = go_on(d, true, err);
+			rc = keep_polling(d, true, err);
 		} else {
 			rc = sleep_and_serve(d, err);
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The interface goes down, comes up, loses its carrier, is removed and is created again, and its
- * MTU is changed.
+ * Changes of the interface: it goes down, comes up, loses its carrier, is removed and recreated, or
+ * its MTU changes.
  */
 #include "daemon/daemon.h"
 
@@ -16,7 +16,7 @@
 #include "link/kinds.h"
 #include "link/netlink.h"
 
-#define LOOK_AGAIN (500 * CN_MS)
+#define CHECK_INTERVAL (500 * CN_MS)
 /* Bytes of the schedules of a user's operations. To plan one takes up to half a second then. */
 #define SCHEDULES_MAX ((uint64_t)512 << 20)
 /* Log lines about an interface that flaps, per LOG_WHILE; more go to the debug level, and the last
@@ -55,17 +55,17 @@ void cn_iface_config(struct cn_daemon *d, struct cn_runtime_config *out)
 	};
 }
 
-static void log_left_out(struct cn_daemon *d)
+static void log_suppressed(struct cn_daemon *d)
 {
 	struct cn_iface *f = &d->iface;
 	char others[48] = "";
 
 	if (f->logged > LOG_LINES + 1) {
-		snprintf(others, sizeof(others), " (lines left out before: %u)",
+		snprintf(others, sizeof(others), " (%u earlier lines were suppressed)",
 			 f->logged - LOG_LINES - 1);
 	}
 	if (f->logged > LOG_LINES) {
-		cn_log(f->left_level, "%s%s", f->left, others);
+		cn_log(f->suppressed_level, "%s%s", f->suppressed, others);
 	}
 	f->logged = 0;
 	f->log_until = CN_NEVER;
@@ -79,14 +79,14 @@ static void log_change(struct cn_daemon *d, enum collnet_log_level level, const 
 	snprintf(status, sizeof(status), "STATUS=%s", text);
 	cn_notify(status);
 	if (d->now >= f->log_until) {
-		log_left_out(d);
+		log_suppressed(d);
 	}
 	if (f->logged == 0) {
 		f->log_until = d->now + LOG_WHILE;
 	}
 	if (++f->logged > LOG_LINES) {
-		f->left_level = level;
-		snprintf(f->left, sizeof(f->left), "%s", text);
+		f->suppressed_level = level;
+		snprintf(f->suppressed, sizeof(f->suppressed), "%s", text);
 		level = COLLNET_LOG_DEBUG;
 	}
 	cn_log(level, "%s", text);
@@ -135,13 +135,13 @@ void cn_iface_advise(struct cn_daemon *d)
 	d->iface.advised = true;
 }
 
-/* Refuses requests from now on, for this reason, and looks again later. */
+/* Refuses requests from now on, for this reason, and checks again later. */
 static void wait_because(struct cn_daemon *d, const char *why)
 {
 	struct cn_iface *f = &d->iface;
 	const bool news = !f->down || strcmp(why, f->text) != 0;
 
-	f->look_at = d->now + LOOK_AGAIN;
+	f->check_at = d->now + CHECK_INTERVAL;
 	f->down = true;
 	f->no_carrier = false;
 	if (d->runtime.engine != NULL) {
@@ -150,7 +150,8 @@ static void wait_because(struct cn_daemon *d, const char *why)
 	if (news) {
 		snprintf(f->text, sizeof(f->text), "%s", why);
 	}
-	if (news && d->epoll_fd >= 0) { /* else it starts, and may fail for another reason */
+	if (news &&
+	    d->epoll_fd >= 0) { /* else the daemon starts, and may fail for another reason */
 		log_wait(d, f->text);
 	}
 }
@@ -166,7 +167,7 @@ static void wait_for_it(struct cn_daemon *d, bool found)
 }
 
 /* The carrier of an interface that is up. */
-static void look_at_carrier(struct cn_daemon *d, bool carrier)
+static void update_carrier(struct cn_daemon *d, bool carrier)
 {
 	struct cn_iface *f = &d->iface;
 	const bool news = f->no_carrier == carrier;
@@ -196,11 +197,11 @@ static int attach(struct cn_daemon *d, struct cn_err *err)
 	d->iface.index = rc == 1 ? now.index : 0;
 	if (rc == 1) {
 		memcpy(d->iface.mac, now.mac, sizeof(d->iface.mac));
-		look_at_carrier(d, now.running);
+		update_carrier(d, now.running);
 	}
 	if (left != NULL && left->max_peers > 0 && rc == 1) {
 		left->reason = d->runtime.bye;
-		(void)cn_parent_farewell(&d->parent, now.index, left);
+		(void)cn_parent_send_goodbyes(&d->parent, now.index, left);
 	}
 	free(left);
 	if (rc == 1) {
@@ -222,7 +223,7 @@ int cn_iface_open(struct cn_daemon *d, struct cn_err *err)
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	f->look_at = CN_NEVER;
+	f->check_at = CN_NEVER;
 	snprintf(f->name, sizeof(f->name), "%s", d->config.interface);
 	if (f->name[0] != '\0') {
 		rc = cn_interface_find(f->name, &now, err);
@@ -273,7 +274,7 @@ static void fail_all(struct cn_daemon *d, const char *what)
 	cn_engine_fail(d->runtime.engine, d->now, COLLNET_EIFACE, text);
 }
 
-/* The engine goes, and with it what clients have of it; the clients stay. */
+/* Frees the engine, with the clients' teams and endpoints; the clients stay connected. */
 static void detach(struct cn_daemon *d, enum cn_bye why)
 {
 	d->runtime.bye = why;
@@ -286,8 +287,8 @@ static void detach(struct cn_daemon *d, enum cn_bye why)
 	cn_runtime_detach(&d->runtime, 0);
 }
 
-/* An interface that is up: the link that is open goes on, or another one is opened. */
-static int come_up(struct cn_daemon *d, struct cn_err *err)
+/* The interface is up: the open link continues, or another one is opened. */
+static int interface_came_up(struct cn_daemon *d, struct cn_err *err)
 {
 	struct cn_iface *f = &d->iface;
 	char text[CN_ERR_TEXT];
@@ -309,7 +310,7 @@ static int come_up(struct cn_daemon *d, struct cn_err *err)
 		}
 	}
 	f->down = false;
-	f->look_at = CN_NEVER;
+	f->check_at = CN_NEVER;
 	snprintf(text, sizeof(text), "interface %s is up on node %s (MTU %u)", f->name,
 		 d->runtime.node, d->runtime.link->mtu);
 	log_change(d, COLLNET_LOG_INFO, text);
@@ -318,10 +319,10 @@ static int come_up(struct cn_daemon *d, struct cn_err *err)
 }
 
 /*
- * The interface refuses the frames of the link that is open. Operations fail at once; the link is
- * replaced at the next look, when the other nodes have been notified of the reason.
+ * The interface refuses the frames of the open link. Operations fail at once; the link is replaced
+ * at the next check, when the other nodes have been notified of the reason.
  */
-static void shrink(struct cn_daemon *d, uint32_t mtu)
+static void mtu_lowered(struct cn_daemon *d, uint32_t mtu)
 {
 	struct cn_iface *f = &d->iface;
 	char what[64];
@@ -332,25 +333,25 @@ static void shrink(struct cn_daemon *d, uint32_t mtu)
 	cn_engine_abandon_longer(d->runtime.engine, mtu);
 	memcpy(f->text, f->failed, sizeof(f->text));
 	f->down = true;
-	f->look_at = d->now + LOOK_AGAIN;
+	f->check_at = d->now + CHECK_INTERVAL;
 }
 
-/* The interface is as the link that is open has it, but for an MTU that was raised: the link is
- * replaced when nobody uses it. */
-static int grow(struct cn_daemon *d, uint32_t mtu, struct cn_err *err)
+/* The interface matches the open link, except for an MTU that was raised: the link is replaced when
+ * nobody uses it. */
+static int mtu_raised(struct cn_daemon *d, uint32_t mtu, struct cn_err *err)
 {
 	struct cn_iface *f = &d->iface;
 
-	f->look_at = CN_NEVER;
+	f->check_at = CN_NEVER;
 	if (mtu <= d->runtime.link->mtu || d->nclients > 0) {
 		return COLLNET_OK;
 	}
 	detach(d, CN_BYE_MTU);
-	return come_up(d, err);
+	return interface_came_up(d, err);
 }
 
-/* A packet socket is bound to an interface until that is removed, also if it comes back as it was.
- */
+/* A packet socket is bound to an interface until that is removed, even if it is recreated with the
+ * same properties. */
 static bool is_bound(const struct cn_link *l, int index)
 {
 	struct sockaddr_ll a;
@@ -360,7 +361,7 @@ static bool is_bound(const struct cn_link *l, int index)
 	       a.sll_family != AF_PACKET || a.sll_ifindex == index;
 }
 
-int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
+int cn_iface_check(struct cn_daemon *d, bool went_down, struct cn_err *err)
 {
 	struct cn_iface *f = &d->iface;
 	struct cn_interface now;
@@ -372,7 +373,7 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 
 	if (found < 0) {
 		cn_log(COLLNET_LOG_WARNING, "%s", err->text);
-		f->look_at = d->now + LOOK_AGAIN;
+		f->check_at = d->now + CHECK_INTERVAL;
 		return COLLNET_OK;
 	}
 	same = found == 1 && d->runtime.engine != NULL && !d->runtime.link->moved &&
@@ -383,7 +384,7 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 	mtu = found == 0 ? 0 : now.mtu < CN_LINK_MTU_MAX ? now.mtu : CN_LINK_MTU_MAX;
 	shrunk = same && mtu < d->runtime.link->mtu;
 	if (shrunk && now.up && !went_down && !f->down) {
-		shrink(d, mtu);
+		mtu_lowered(d, mtu);
 		return COLLNET_OK;
 	}
 	what = found == 0	? "was removed"
@@ -405,12 +406,13 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 		wait_for_it(d, found == 1);
 		return COLLNET_OK;
 	}
-	rc = f->down || went_down || d->runtime.engine == NULL ? come_up(d, err)
-							       : grow(d, mtu, err);
+	rc = f->down || went_down || d->runtime.engine == NULL ? interface_came_up(d, err)
+							       : mtu_raised(d, mtu, err);
 	if (rc == COLLNET_OK && !f->down) {
-		look_at_carrier(d, now.running);
+		update_carrier(d, now.running);
 		if (mtu > d->runtime.link->mtu) {
-			f->look_at = d->now + LOOK_AGAIN; /* it was raised while the link waited */
+			f->check_at = d->now +
+				      CHECK_INTERVAL; /* it was raised while the link waited */
 		}
 	}
 	return rc;
@@ -419,7 +421,7 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 void cn_iface_log(struct cn_daemon *d)
 {
 	if (d->now >= d->iface.log_until) {
-		log_left_out(d);
+		log_suppressed(d);
 	}
 }
 
@@ -428,5 +430,5 @@ int cn_iface_readable(struct cn_daemon *d, struct cn_err *err)
 	struct cn_link_change c;
 
 	cn_netlink_read(d->iface.netlink_fd, d->iface.name, &c);
-	return c.changed ? cn_iface_look(d, c.went_down, err) : COLLNET_OK;
+	return c.changed ? cn_iface_check(d, c.went_down, err) : COLLNET_OK;
 }

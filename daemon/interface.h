@@ -21,36 +21,36 @@ struct cn_iface {
 	char name[32];
 	int index;	   /* of the link that is open, */
 	uint8_t mac[6];	   /* and the address that the interface had then */
-	cn_time look_at;   /* while it is down: notifications are not relied on alone */
+	cn_time check_at;  /* while it is down: a notification may be lost */
 	bool no_carrier;   /* it is up without one */
-	bool advised;	   /* the log has what the system could do better */
+	bool advised;	   /* advice about the system was logged */
 	cn_time log_until; /* lines are counted until then */
-	uint32_t logged;   /* and those that were left out */
-	enum collnet_log_level left_level;
-	char left[CN_ERR_TEXT]; /* the last one that was left out */
+	uint32_t logged;   /* lines, including suppressed ones */
+	enum collnet_log_level suppressed_level;
+	char suppressed[CN_ERR_TEXT]; /* the last suppressed line */
 	char text[CN_ERR_TEXT];
-	char failed[CN_ERR_TEXT]; /* why operations have failed, the last time that all did */
-	char lost[CN_ERR_TEXT];	  /* why what clients had of an earlier engine is gone */
+	char failed[CN_ERR_TEXT]; /* why all operations failed the last time */
+	char lost[CN_ERR_TEXT];	  /* why handles of an earlier engine are lost */
 };
 
 /* The configuration of the runtime, which points into that of the daemon. */
 void cn_iface_config(struct cn_daemon *d, struct cn_runtime_config *out);
 /*
- * Attaches the runtime to its interface, or begins to wait for an interface that was named and is
- * down, not there, or with link udp has no IPv4 address. What waiting cannot cure is an error.
+ * Attaches the runtime to its interface, or begins to wait for a named interface that is down,
+ * missing or, with link udp, without an IPv4 address. All other problems are errors.
  */
 int cn_iface_open(struct cn_daemon *d, struct cn_err *err);
-/* Logs what it waits for, or that there is no carrier; cn_iface_open() does not, as a start that
- * fails logs the reason alone. */
+/* Logs what it waits for, or that there is no carrier; cn_iface_open() does not, because a failed
+ * start logs only the reason. */
 void cn_iface_log_start(struct cn_daemon *d);
-/* Logs what the system could do better, the first time that there is a link. */
+/* Logs advice about the system, the first time that there is a link. */
 void cn_iface_advise(struct cn_daemon *d);
 void cn_iface_close(struct cn_daemon *d);
-/* Notifications have come. An error ends the daemon. */
+/* Notifications have arrived. An error ends the daemon. */
 int cn_iface_readable(struct cn_daemon *d, struct cn_err *err);
-/* Looks at the interface and acts on a change. went_down: it was down meanwhile. */
-int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err);
-/* When d->iface.log_until is over: logs the last line that was left out. */
+/* Checks the interface and handles a change. went_down: it was down since the last check. */
+int cn_iface_check(struct cn_daemon *d, bool went_down, struct cn_err *err);
+/* After d->iface.log_until: logs the last suppressed line. */
 void cn_iface_log(struct cn_daemon *d);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The listening socket, at a path that programs can rely on, whatever the last daemon left there.
+ * The listening socket, at a fixed path, whatever an earlier daemon left there.
  */
 #include "daemon/daemon.h"
 
@@ -65,7 +65,7 @@ static int make_directory(const char *dir, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-/* Who listens there: 0: nobody; EADDRINUSE: somebody; else an errno: that is not known. */
+/* Whether a process listens there: 0: no; EADDRINUSE: yes; another errno: unknown. */
 static int find_listener(const struct sockaddr_un *sun)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -109,8 +109,7 @@ static int bind_path(struct cn_daemon *d, const struct sockaddr_un *sun, struct 
 		const bool refused = e == EACCES || e == EPERM;
 
 		return cn_fail(err, refused ? COLLNET_EPERM : COLLNET_ESYSTEM,
-			       "socket %s exists, and whether somebody listens on it is not known: "
-			       "%s%s",
+			       "socket %s exists, and cannot be tested for another listener: %s%s",
 			       path, cn_strerror(e),
 			       refused ? ": remove it, or choose another path with --socket" : "");
 	}
@@ -130,9 +129,9 @@ static int bind_path(struct cn_daemon *d, const struct sockaddr_un *sun, struct 
 }
 
 /*
- * Daemons that start at once replace a stale socket one after the other, and the second one finds
- * that of the first. The descriptor to close, or -1: the directory is not there to be locked, or
- * somebody has locked it for as long as this waits.
+ * Daemons that start at the same time replace a stale socket one after the other, and the second
+ * one finds that of the first. Returns the descriptor to close, or -1: the directory cannot be
+ * opened, or another process has locked it for too long.
  */
 static int lock_directory(const char *dir)
 {
@@ -169,7 +168,7 @@ static int listen_at(struct cn_daemon *d, struct cn_err *err)
 			       cn_strerror(errno));
 	}
 	d->guarded = cn_receive_guard(d->listen_fd);
-	mask = umask(0177); /* nobody else until group and mode are right */
+	mask = umask(0177); /* owner only, until group and mode are set */
 	rc = bind_path(d, &sun, err);
 	umask(mask);
 	if (rc != COLLNET_OK) {
@@ -228,5 +227,5 @@ void cn_listen_close(struct cn_daemon *d)
 	if (d->listen_fd >= 0 && d->guarded) {
 		close(d->listen_fd);
 	}
-	d->listen_fd = -1; /* unguarded, it is closed in the process's exit, which never blocks */
+	d->listen_fd = -1; /* unguarded, the exit of the process closes it, which never blocks */
 }

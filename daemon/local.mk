@@ -14,17 +14,17 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/event.c \
 	daemon/interface.c \
 	daemon/interface.h \
-	daemon/keeper.c \
 	daemon/listen.c \
 	daemon/log.c \
+	daemon/mapping.c \
 	daemon/notify.c \
 	daemon/operation.c \
 	daemon/parent.c \
 	daemon/parent.h \
 	daemon/priv.c \
 	daemon/quota.c \
+	daemon/reaper.c \
 	daemon/receive.c \
-	daemon/mapping.c \
 	daemon/reload.c \
 	daemon/report.c \
 	daemon/request.c \
@@ -32,7 +32,7 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/seccomp.c \
 	daemon/start.c \
 	daemon/subuid.c \
-	daemon/turn.c
+	daemon/time_slice.c
 
 sbin_PROGRAMS += daemon/collnetd
 daemon_collnetd_SOURCES = daemon/main.c

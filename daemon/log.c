@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The daemon's log: whole lines to standard error, with the journal's level prefix when that is
- * where standard error goes.
+ * The daemon's log: whole lines to standard error, with a level prefix if standard error is the
+ * journal.
  */
 #include "daemon/daemon.h"
 
@@ -45,8 +45,8 @@ static bool write_out(enum collnet_log_level level, const char *line)
 	       (ssize_t)(iov[0].iov_len + iov[1].iov_len + iov[2].iov_len);
 }
 
-/* A log that nobody reads, or a full disk, does not stop the daemon: lines for which there is no
- * room are lost. */
+/* A log that nobody reads, or a full disk, does not block the daemon: lines without room are
+ * lost. */
 static void write_line(void *arg, enum collnet_log_level level, const char *line)
 {
 	char text[64];
@@ -56,7 +56,7 @@ static void write_line(void *arg, enum collnet_log_level level, const char *line
 		return;
 	}
 	if (log_state.lost > 0 && has_room()) {
-		snprintf(text, sizeof(text), "%llu lines of the log are lost",
+		snprintf(text, sizeof(text), "%llu lines of the log were lost",
 			 (unsigned long long)log_state.lost);
 		log_state.lost = write_out(COLLNET_LOG_WARNING, text) ? 0 : log_state.lost;
 	}
@@ -65,7 +65,7 @@ static void write_line(void *arg, enum collnet_log_level level, const char *line
 	}
 }
 
-/* Whether standard error goes to the journal, and not elsewhere since; see systemd.exec(5). */
+/* Whether standard error is still connected to the journal; see systemd.exec(5). */
 static bool goes_to_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Maps the regions that clients share: once, kept until the last request on a region has completed.
+ * Maps the regions that clients share: once, until the last request on a region has completed.
  *
- * The daemon makes the memory and hands out its descriptor: a memfd of ordinary pages, sealed
- * against shrinking, so that no access of the daemon can fault.
+ * The daemon creates the memory and sends its descriptor: a memfd of ordinary pages, sealed against
+ * shrinking, so that no access of the daemon can fault.
  */
 #include "daemon/daemon.h"
 
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PER_ITERATION ((uint64_t)64 << 20) /* bytes that are let go of */
+#define PER_ITERATION ((uint64_t)64 << 20) /* bytes whose pages are dropped */
 #define AT_ONCE	      512u		   /* regions; 7 ms, if each has pages */
 
 #ifndef MFD_NOEXEC_SEAL
@@ -40,12 +40,12 @@ static int sealed_memory(uint64_t bytes)
 	return fd;
 }
 
-/* Maps new memory, with `flags` besides; the descriptor for the client, or -1. */
+/* Maps new memory with additional `flags`; returns the descriptor for the client, or -1. */
 static int make(struct cn_mapping *s, uint64_t bytes, int flags)
 {
 	int fd, e;
 
-	/* Of more than the address space has, mmap() would map a part. */
+	/* mmap() would map only a part of more than the address space. */
 	if (bytes > SIZE_MAX) {
 		errno = ENOMEM;
 		return -1;
@@ -68,21 +68,21 @@ static int make(struct cn_mapping *s, uint64_t bytes, int flags)
 
 int cn_mapping_charge(struct cn_daemon *d, struct cn_user *u, uint64_t bytes, struct cn_err *err)
 {
-	int rc = cn_quota_take(d, u, CN_QUOTA_REGIONS, 1, err);
+	int rc = cn_quota_charge(d, u, CN_QUOTA_REGIONS, 1, err);
 
 	if (rc == COLLNET_OK) {
-		rc = cn_quota_take(d, u, CN_QUOTA_MEMORY, bytes, err);
+		rc = cn_quota_charge(d, u, CN_QUOTA_MEMORY, bytes, err);
 		if (rc != COLLNET_OK) {
-			cn_quota_give(d, u, CN_QUOTA_REGIONS, 1);
+			cn_quota_uncharge(d, u, CN_QUOTA_REGIONS, 1);
 		}
 	}
 	return rc;
 }
 
-void cn_mapping_discharge(struct cn_daemon *d, struct cn_user *u, uint64_t bytes)
+void cn_mapping_uncharge(struct cn_daemon *d, struct cn_user *u, uint64_t bytes)
 {
-	cn_quota_give(d, u, CN_QUOTA_REGIONS, 1);
-	cn_quota_give(d, u, CN_QUOTA_MEMORY, bytes);
+	cn_quota_uncharge(d, u, CN_QUOTA_REGIONS, 1);
+	cn_quota_uncharge(d, u, CN_QUOTA_MEMORY, bytes);
 }
 
 bool cn_mapping_create(struct cn_client *c, const struct cn_msg_region *m)
@@ -109,9 +109,9 @@ bool cn_mapping_create(struct cn_client *c, const struct cn_msg_region *m)
 	}
 	if (fd < 0) {
 		cn_fail(&err, COLLNET_ENOMEM,
-			"collnetd cannot make %llu bytes of shared memory: %s",
+			"collnetd cannot allocate %llu bytes of shared memory: %s",
 			(unsigned long long)m->bytes, strerror(errno));
-		cn_mapping_discharge(c->daemon, c->user, m->bytes);
+		cn_mapping_uncharge(c->daemon, c->user, m->bytes);
 		free(s);
 		cn_client_reply(c, m->head.tag, err.code, 0, err.text);
 		return true;
@@ -122,7 +122,7 @@ bool cn_mapping_create(struct cn_client *c, const struct cn_msg_region *m)
 	if (m->region == CN_MSG_RINGS) {
 		cn_client_rings_open(c, s->p);
 	}
-	cn_client_hand_out(c, m->head.tag, fd);
+	cn_client_send_descriptor(c, m->head.tag, fd);
 	close(fd);
 	return true;
 }
@@ -166,80 +166,81 @@ void *cn_mapping_resolve(struct cn_client *c, const struct cn_msg_buffer_ref *pl
 void cn_mapping_put(struct cn_daemon *d, struct cn_mapping *s)
 {
 	if (s != NULL && --s->refs == 0) {
-		/* Perhaps inside the engine, which is not quite done with it. */
+		/* The engine may be the caller and still use it: the loop unmaps it later. */
 		s->next = d->unmap;
 		d->unmap = s;
 	}
 }
 
 /*
- * The pages of a part are let go of, which takes 50 ms for a GiB. They are charged to the control
- * group of the process that touched them first, and remain while another process maps them. Where
- * our group has a limit and they are many, they are given back to the system: nobody has them but
- * children of fork(), and those who want to have more than their quota. Returns the bytes.
+ * Drops the pages of a part, which takes 50 ms for a GiB. They are charged to the control group of
+ * the process that touched them first, and remain while another process maps them. If the daemon's
+ * group has a limit and they are many, they are removed: only children of fork(), and processes
+ * that try to exceed their quota, still map them. Returns the bytes.
  */
-static uint64_t let_go(struct cn_daemon *d, struct cn_mapping *s, uint64_t most)
+static uint64_t drop_pages(struct cn_daemon *d, struct cn_mapping *s, uint64_t most)
 {
-	const uint64_t left = s->bytes - s->gone, n = left < most ? left : most;
+	const uint64_t left = s->bytes - s->dropped, n = left < most ? left : most;
 
 	if (n == 0) {
 		return 0;
 	}
-	if (cn_quota_short(d) && madvise(s->p + s->gone, n, MADV_REMOVE) == 0) {
-		s->freed += n;
+	if (cn_quota_short(d) && madvise(s->p + s->dropped, n, MADV_REMOVE) == 0) {
+		s->removed += n;
 	} else {
-		(void)madvise(s->p + s->gone, n, MADV_DONTNEED); /* or munmap() does it */
+		(void)madvise(s->p + s->dropped, n, MADV_DONTNEED); /* or munmap() does it */
 	}
-	s->gone += n;
+	s->dropped += n;
 	return n;
 }
 
-/* A part of what waits to be unmapped, so that the loop goes on. True: there is more of it. */
-static bool let_some_go(struct cn_daemon *d)
+/* A part of the memory that waits to be unmapped, so that the loop continues. True: there is more.
+ */
+static bool drop_some_pages(struct cn_daemon *d)
 {
 	uint64_t most = PER_ITERATION;
 	uint32_t n = 0;
 
 	for (struct cn_mapping *s = d->unmap; s != NULL && n < AT_ONCE; s = s->next, n++) {
-		most -= let_go(d, s, most);
-		if (s->gone < s->bytes) {
+		most -= drop_pages(d, s, most);
+		if (s->dropped < s->bytes) {
 			return true;
 		}
 	}
 	return false;
 }
 
-/* Whether the next ones are so many bytes that to free their pages could take long. */
+/* Whether the next ones are so large that freeing their pages could take long. */
 static bool are_many(const struct cn_mapping *s)
 {
 	uint64_t bytes = 0;
 
 	for (uint32_t n = 0; s != NULL && n < AT_ONCE; s = s->next, n++) {
-		bytes += s->bytes - s->freed;
+		bytes += s->bytes - s->removed;
 	}
 	return bytes > PER_ITERATION;
 }
 
 /*
- * Who drops the last reference to memory frees its pages, 0.16 s for a GiB: a client when it ends,
- * but it ends before its socket is closed, so that it would be this process. A keeper does it.
+ * The process that drops the last reference to memory frees its pages, 0.16 s for a GiB. A client
+ * ends before its socket is closed, so this process would have the last one. A reaper takes it.
  */
 bool cn_mapping_unmap(struct cn_daemon *d)
 {
-	pid_t keeper;
+	pid_t reaper;
 
-	if (let_some_go(d)) {
+	if (drop_some_pages(d)) {
 		return true;
 	}
-	keeper = are_many(d->unmap) ? cn_keeper_begin(NULL, 0) : -1;
+	reaper = are_many(d->unmap) ? cn_reaper_begin(NULL, 0) : -1;
 	for (uint32_t n = 0; d->unmap != NULL && n < AT_ONCE; n++) {
 		struct cn_mapping *s = d->unmap;
 
 		d->unmap = s->next;
 		munmap(s->p, s->bytes);
-		cn_mapping_discharge(d, s->user, s->bytes);
+		cn_mapping_uncharge(d, s->user, s->bytes);
 		free(s);
 	}
-	cn_keeper_end(keeper);
+	cn_reaper_end(reaper);
 	return d->unmap != NULL;
 }

@@ -2,8 +2,8 @@
 /*
  * The service manager's readiness protocol: one datagram to the socket in NOTIFY_SOCKET.
  *
- * A manager that reads nothing must not keep the loop waiting: where its queue is full, a state is
- * lost. READY waits a little for room, since without it the service would be ended.
+ * A manager that reads nothing must not block the loop: if its queue is full, a state is lost.
+ * READY waits a little for room, because without it the manager would stop the service.
  */
 #include "daemon/daemon.h"
 
@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define READY_WAITS 100000 /* microseconds; nodes miss this one after 300 ms at the earliest */
+#define READY_WAITS 100000 /* microseconds; other nodes notice after 300 ms at the earliest */
 
 void cn_notify(const char *state)
 {

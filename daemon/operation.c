@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients' operations: their messages, and their calls of the engine. A call that needs what takes
- * long, a plan, waits for a task of the engine (coll/task.h). The client's next requests stay in
- * its ring and its socket until then, in their order; it is told that the daemon lives (client.c).
+ * Clients' operations: their messages, and their calls of the engine. A call that needs a long plan
+ * waits for a task of the engine (coll/task.h). The client's later requests stay in its ring and
+ * its socket until then, in their order; PONGs show it that the daemon is alive (client.c).
  */
 #include "daemon/daemon.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- calls ---------------------------------------------------------------------------- */
 
-/* Its team is gone, by now. */
+/* The team does not exist any more. */
 static int refuse_gone(struct cn_client *c, uint32_t team, struct cn_err *err)
 {
 	if (cn_bit(c->lost_teams, team)) {
@@ -46,7 +46,7 @@ static int try_call(struct cn_client *c, const struct cn_client_call *k, struct 
 	}
 }
 
-/* It is kept, with what the message said, until the task is done. */
+/* Keeps the call, with the contents of its message, until the task is done. */
 static bool wait_for_task(struct cn_client *c, const struct cn_client_call *k)
 {
 	struct cn_daemon *d = c->daemon;
@@ -71,7 +71,7 @@ static bool wait_for_task(struct cn_client *c, const struct cn_client_call *k)
 					 : k->args.deadline;
 	d->waiting[d->nwaiting++] = c;
 	cn_event_client_waits(d, c, true);
-	cn_client_rings_hold(c, (int)(k->op - c->ops));
+	cn_client_rings_set_waiting(c, (int)(k->op - c->ops));
 	return true;
 }
 
@@ -87,10 +87,10 @@ static void forget(struct cn_client *c)
 	free((void *)(uintptr_t)c->call.join);
 	c->call.op = NULL;
 	cn_event_client_waits(d, c, false);
-	cn_client_rings_hold(c, -1);
+	cn_client_rings_set_waiting(c, -1);
 }
 
-/* Of whose team it is a call; NULL: of none. */
+/* The member whose team the call uses; NULL: none. */
 static struct cn_member *member_of(const struct cn_client *c, const struct cn_client_call *k)
 {
 	const uint32_t team = k->kind == CN_CALL_JOIN ? k->op->parent : k->op->team;
@@ -98,8 +98,8 @@ static struct cn_member *member_of(const struct cn_client *c, const struct cn_cl
 	return team < CN_MSG_TEAMS ? c->teams[team] : NULL;
 }
 
-/* The engine may not know: it is refused here. */
-static void give_up(const struct cn_client *c, const struct cn_client_call *k)
+/* Notifies the engine, which may not know that the call is refused. */
+static void abandon_call(const struct cn_client *c, const struct cn_client_call *k)
 {
 	struct cn_member *m = member_of(c, k);
 
@@ -123,7 +123,7 @@ static bool others_wait(const struct cn_client *c, const struct cn_member *m)
 	return false;
 }
 
-/* To prepare an operation is no part of one; where others are late, the engine fails the team. */
+/* Preparing an operation does not fail its team; late calls of other kinds do, in the engine. */
 static int prepare_in_time(const struct cn_client *c, const struct cn_client_call *k,
 			   struct cn_err *err)
 {
@@ -155,7 +155,7 @@ void cn_call_make(struct cn_client *c, const struct cn_client_call *k)
 		rc = cn_fail(&err, COLLNET_ENOMEM, "collnetd is out of memory");
 	}
 	if (rc != COLLNET_OK) {
-		give_up(c, k);
+		abandon_call(c, k);
 	}
 	if (k == &c->call) {
 		forget(c);
@@ -168,10 +168,10 @@ void cn_call_make(struct cn_client *c, const struct cn_client_call *k)
 	}
 }
 
-/* Those whose deadline is not later. */
+/* Makes the waiting calls again whose deadline is not later. */
 static void make_until(struct cn_daemon *d, cn_time deadline)
 {
-	/* From the last one on: one that waits no more leaves its place to the last one. */
+	/* Backwards: the last one replaces one that does not wait any more. */
 	for (uint32_t i = d->nwaiting; i-- > 0;) {
 		struct cn_client *c = d->waiting[i];
 
@@ -200,7 +200,7 @@ cn_time cn_call_deadline(const struct cn_daemon *d)
 	return d->nwaiting > 0 ? d->calls_until : CN_NEVER;
 }
 
-void cn_call_take_task(struct cn_daemon *d)
+void cn_call_collect_task(struct cn_daemon *d)
 {
 	if (d->runtime.engine != NULL && cn_helper_reap(d->helper, d->runtime.engine)) {
 		cn_call_make_waiting(d);
@@ -214,7 +214,7 @@ static bool may_have_lost_task(struct cn_daemon *d)
 	       (cn_engine_tasks_dropped(d->runtime.engine) || !cn_helper_busy(d->helper));
 }
 
-void cn_call_give_task(struct cn_daemon *d)
+void cn_call_submit_task(struct cn_daemon *d)
 {
 	if (d->helper == NULL || d->runtime.engine == NULL) {
 		return;
@@ -283,7 +283,7 @@ bool cn_operation_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	if (cn_member_check(member, &err) != COLLNET_OK) { /* its numbers say how much is read */
 		return cn_slot_refused(op, &err);
 	}
-	if (a.deadline <= c->daemon->now) { /* to prepare an operation is no part of one */
+	if (a.deadline <= c->daemon->now) { /* a late preparation does not fail the team */
 		if (m->persistent == 0) {
 			cn_coll_late(member, &a, &err);
 		}
@@ -299,7 +299,7 @@ bool cn_operation_coll(struct cn_client *c, const struct cn_msg_coll *m)
 		.local = cn_member_local(member),
 		.element = a.element,
 	};
-	rc = cn_buffers_take(op, m, &call, &a, &err);
+	rc = cn_buffers_resolve(op, m, &call, &a, &err);
 	if (rc == COLLNET_EINVAL) {
 		cn_slot_free(op);
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The parent process: what must outlive the worker, and what needs a privilege after the worker has
- * dropped its own. It parses nothing that comes from the network or from clients, allocates
- * nothing, and keeps CAP_NET_RAW only.
+ * The parent process: tasks that must outlive the worker, or need a privilege after the worker has
+ * dropped its own. It parses nothing from the network or from clients, allocates nothing, and keeps
+ * only CAP_NET_RAW.
  *
  * When the worker dies, whatever the reason, the parent notifies the other nodes: it builds a
  * goodbye for every node of the goodbye list (proto/goodbye_list.h), memory that the worker's
@@ -42,11 +42,11 @@
 #define GOODBYE_ROUNDS	 3	 /* a frame may be lost */
 #define GOODBYE_BURST	 16	 /* frames per millisecond: 0.5 ms of a link of 20 Mbit/s */
 #define PAUSE		 1000000 /* nanoseconds */
-#define PASS_ON_AGAIN	 10	 /* milliseconds */
+#define FORWARD_RETRY	 10	 /* milliseconds */
 
 /*
- * A request, and its response, which repeats it: one that comes too late is not taken for that to
- * the next request. The response to a successful one carries the descriptor.
+ * A request, and its response, which repeats it, so that a late response is not mistaken for that
+ * to the next request. The response to a successful request carries the descriptor.
  */
 enum { REQUEST_LINK = 1, REQUEST_GOODBYE, REQUEST_UDP };
 struct message {
@@ -227,8 +227,8 @@ static int keep_net_raw(const struct cn_identity *id, struct cn_err *err)
 	return cn_seccomp_install(err);
 }
 
-/* Signals to pass on. Not allowed while the worker starts: it still is root. */
-static void pass_on(pid_t worker, sigset_t *waiting)
+/* Forwards signals. Not permitted while the worker starts: it is still root. */
+static void forward_signals(pid_t worker, sigset_t *waiting)
 {
 	static const int all[] = { SIGHUP, SIGINT, SIGTERM };
 
@@ -240,9 +240,8 @@ static void pass_on(pid_t worker, sigset_t *waiting)
 	}
 }
 
-/* Adds a signal to those to pass on, or learns that the worker ended: then its wait status, and
- * true. */
-static bool take_signal(int signals, pid_t worker, sigset_t *waiting, int *status)
+/* Adds a signal to those to forward. True, with its wait status: the worker ended. */
+static bool read_signal(int signals, pid_t worker, sigset_t *waiting, int *status)
 {
 	struct signalfd_siginfo info;
 
@@ -268,13 +267,13 @@ static void wait_for_worker(int signals, int fd, pid_t worker, struct goodbye_so
 
 	sigemptyset(&waiting);
 	for (;;) {
-		if (poll(p, 2, sigisemptyset(&waiting) ? -1 : PASS_ON_AGAIN) < 0) {
+		if (poll(p, 2, sigisemptyset(&waiting) ? -1 : FORWARD_RETRY) < 0) {
 			continue; /* EINTR */
 		}
-		if (p[0].revents != 0 && take_signal(signals, worker, &waiting, status)) {
+		if (p[0].revents != 0 && read_signal(signals, worker, &waiting, status)) {
 			return;
 		}
-		pass_on(worker, &waiting);
+		forward_signals(worker, &waiting);
 		if (p[1].revents != 0 && !serve(fd, goodbye)) {
 			p[1].fd = -1; /* it is about to end */
 		}
@@ -299,7 +298,7 @@ static int run(const struct cn_identity *id, int signals, int fd, pid_t worker,
 	nodes = send_goodbyes(&goodbye, goodbyes);
 	if (WIFSIGNALED(status)) {
 		cn_log(COLLNET_LOG_ERROR,
-		       "the worker (process %ld) was ended by signal %d; %u nodes were notified",
+		       "the worker (process %ld) was killed by signal %d; %u nodes were notified",
 		       (long)worker, WTERMSIG(status), nodes);
 		return EXIT_FAILURE;
 	}
@@ -323,8 +322,8 @@ static int block_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int cn_parent_split(const struct cn_identity *id, int ready_fd, struct cn_parent *p, int *status,
-		    struct cn_err *err)
+int cn_parent_fork(const struct cn_identity *id, int ready_fd, struct cn_parent *p, int *status,
+		   struct cn_err *err)
 {
 	int signals = block_signals(), pair[2];
 	pid_t worker;
@@ -371,7 +370,7 @@ int cn_parent_watch(const struct cn_parent *p, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-/* False: no response has come by then. */
+/* False: no response has arrived by then. */
 static bool wait_for_response(int fd, cn_time until)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -468,9 +467,10 @@ struct cn_goodbye_list *cn_parent_copy_goodbyes(const struct cn_parent *p)
 	return copy;
 }
 
-uint32_t cn_parent_farewell(const struct cn_parent *p, int interface, struct cn_goodbye_list *left)
+uint32_t cn_parent_send_goodbyes(const struct cn_parent *p, int interface,
+				 struct cn_goodbye_list *left)
 {
-	/* A UDP socket cannot send from the former address, which is given up as silent. */
+	/* A UDP socket cannot send from the former address, which other nodes give up as silent. */
 	struct goodbye_socket s = { .fd = p->udp ? -1 : request(p, REQUEST_LINK) };
 	uint32_t nodes = 0;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * collnetd is two processes. The parent opens the link's sockets for the worker, passes signals on
+ * collnetd is two processes. The parent opens the link's sockets for the worker, forwards signals
  * to it, and outlives it. The worker does everything else, without privileges.
  */
 #ifndef CN_PARENT_H
@@ -11,8 +11,8 @@
 #include "proto/goodbye_list.h"
 
 /*
- * Who to become: *user of the configuration, or collnet, or nobody. COLLNET_EINVAL: there is no
- * such user or group. `keep`: nothing is to be dropped.
+ * The user to run as: that of the configuration, or collnet, or nobody. COLLNET_EINVAL: there is no
+ * such user or group. `keep`: no privileges are dropped.
  */
 struct cn_identity {
 	bool keep;
@@ -37,8 +37,8 @@ struct cn_parent {
  * COLLNET_INPROGRESS, with the exit status of the daemon in *status. SIGTERM, SIGINT, SIGHUP and
  * SIGCHLD are blocked in both. `ready_fd` is closed in the parent.
  */
-int cn_parent_split(const struct cn_identity *id, int ready_fd, struct cn_parent *p, int *status,
-		    struct cn_err *err);
+int cn_parent_fork(const struct cn_identity *id, int ready_fd, struct cn_parent *p, int *status,
+		   struct cn_err *err);
 /*
  * In the worker: SIGTERM when the parent dies. To be called again after a change of credentials,
  * which cancels it.
@@ -51,15 +51,16 @@ bool cn_parent_died(const struct cn_parent *p);
  */
 int cn_parent_announce(const struct cn_parent *p, int interface, struct cn_err *err);
 /*
- * A copy of the goodbye list, for cn_parent_farewell() after the transport has been replaced; to be
- * freed. NULL: there is no parent, or no memory.
+ * A copy of the goodbye list, for cn_parent_send_goodbyes() after the transport has been replaced;
+ * to be freed. NULL: there is no parent, or no memory.
  */
 struct cn_goodbye_list *cn_parent_copy_goodbyes(const struct cn_parent *p);
 /*
  * Sends the goodbyes of a list, with its reason, on this interface in the worker. Blocks for a
  * millisecond per 16 nodes, three times. Returns the number of nodes.
  */
-uint32_t cn_parent_farewell(const struct cn_parent *p, int interface, struct cn_goodbye_list *left);
+uint32_t cn_parent_send_goodbyes(const struct cn_parent *p, int interface,
+				 struct cn_goodbye_list *left);
 /* Asks for a socket of the link's kind: a descriptor, or -1 with errno. The argument is a struct
  * cn_parent. */
 int cn_parent_socket(void *parent);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Limits per user: connections, teams, endpoints, requests, regions and memory, so that something
- * is left for other users; and the rate of log lines about a user.
+ * Limits per user: connections, teams, endpoints, requests, regions and memory, so that other users
+ * get a share; and the rate of log lines about a user.
  *
- * Root has no limits of its own, but those of the tables. Memory counts by the size that is mapped:
- * which pages are there is the client's to change at any moment, by punching holes. Regions count,
- * too, however small: the kernel limits the mappings of a process, and this one has those of all.
+ * Root is limited only by the tables. Memory is charged by its mapped size: a client can change at
+ * any time which pages exist, by punching holes. Regions are charged, too, however small: the
+ * kernel limits the mappings of a process, and the daemon maps those of all clients.
  */
 #include "daemon/daemon.h"
 
@@ -53,20 +53,20 @@ int cn_quota_check(const struct cn_daemon *d, const struct cn_user *u, enum cn_q
 	}
 	return cn_fail(err, COLLNET_ELIMIT,
 		       "user %lu has %" PRIu64 " %s on this node; %" PRIu64
-		       " more exceed the limit of %" PRIu64
+		       " more would exceed the limit of %" PRIu64
 		       ": release some, or see %s in collnetd.conf(5)",
 		       (unsigned long)u->uid, used, cn_quota_kinds[q].things, n, limit,
 		       cn_quota_kinds[q].key);
 }
 
-/* What there is for all users, root among them, and does not have a table. */
-static int check_all(const struct cn_daemon *d, enum cn_quota q, uint64_t n, struct cn_err *err)
+/* The limits of all users together, including root, that no table imposes. */
+static int check_totals(const struct cn_daemon *d, enum cn_quota q, uint64_t n, struct cn_err *err)
 {
 	if (q == CN_QUOTA_MEMORY && n > d->memory.total - d->memory.used) {
 		return cn_fail(err, COLLNET_ELIMIT,
 			       "all users together have %" PRIu64
 			       " bytes of shared memory on this node; "
-			       "%" PRIu64 " more exceed three quarters of %s (%" PRIu64 ")",
+			       "%" PRIu64 " more would exceed three quarters of %s (%" PRIu64 ")",
 			       d->memory.used, n,
 			       d->memory.usage_fd >= 0
 				       ? "the memory limit of the daemon's control group"
@@ -82,13 +82,13 @@ static int check_all(const struct cn_daemon *d, enum cn_quota q, uint64_t n, str
 	return COLLNET_OK;
 }
 
-int cn_quota_take(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n,
-		  struct cn_err *err)
+int cn_quota_charge(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n,
+		    struct cn_err *err)
 {
 	int rc = cn_quota_check(d, u, q, u->used[q], n, err);
 
 	if (rc == COLLNET_OK) {
-		rc = check_all(d, q, n, err);
+		rc = check_totals(d, q, n, err);
 	}
 	if (rc == COLLNET_OK) {
 		u->used[q] += n;
@@ -98,7 +98,7 @@ int cn_quota_take(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint6
 	return rc;
 }
 
-void cn_quota_give(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n)
+void cn_quota_uncharge(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n)
 {
 	u->used[q] -= n;
 	d->memory.used -= q == CN_QUOTA_MEMORY ? n : 0;
@@ -156,19 +156,19 @@ bool cn_user_may_log(struct cn_daemon *d, struct cn_user *u)
 		u->log_at += earned * LOG_EVERY;
 	}
 	if (u->log_lines == 0) {
-		u->log_left_out++;
+		u->log_suppressed++;
 		return false;
 	}
 	u->log_lines--;
-	if (u->log_left_out > 0) {
+	if (u->log_suppressed > 0) {
 		cn_log(COLLNET_LOG_WARNING, "%" PRIu64 " log lines about user %lu were suppressed",
-		       u->log_left_out, (unsigned long)u->uid);
-		u->log_left_out = 0;
+		       u->log_suppressed, (unsigned long)u->uid);
+		u->log_suppressed = 0;
 	}
 	return true;
 }
 
-/* ---- the memory that there is --------------------------------------------------------- */
+/* ---- available memory ----------------------------------------------------------------- */
 
 /* A number in a file; false: there is none ("max", or no file). */
 static bool read_number(const char *path, uint64_t *out)
@@ -187,9 +187,9 @@ static bool read_number(const char *path, uint64_t *out)
 	return ok;
 }
 
-/* The limits of a control group and of those above it; opens what says how much it has. */
-static void look_at_group(struct cn_daemon *d, const char *root, char *path, const char *limit,
-			  const char *usage)
+/* Reads the limits of a control group and of those above it; opens the file with its usage. */
+static void read_group_limits(struct cn_daemon *d, const char *root, char *path, const char *limit,
+			      const char *usage)
 {
 	char file[4400];
 	uint64_t n;
@@ -228,11 +228,11 @@ void cn_quota_open(struct cn_daemon *d)
 		path = path != NULL ? strchr(path + 1, ':') : NULL;
 		line[strcspn(line, "\n")] = '\0';
 		if (path != NULL && strncmp(line, "0::", 3) == 0) {
-			look_at_group(d, "/sys/fs/cgroup", path + 1, "memory.max",
-				      "memory.current");
+			read_group_limits(d, "/sys/fs/cgroup", path + 1, "memory.max",
+					  "memory.current");
 		} else if (path != NULL && strstr(line, ":memory:") != NULL) {
-			look_at_group(d, "/sys/fs/cgroup/memory", path + 1, "memory.limit_in_bytes",
-				      "memory.usage_in_bytes");
+			read_group_limits(d, "/sys/fs/cgroup/memory", path + 1,
+					  "memory.limit_in_bytes", "memory.usage_in_bytes");
 		}
 	}
 	if (f != NULL) {

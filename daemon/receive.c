@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A client's socket: a message comes in, and the socket is closed, and neither can block.
+ * Receiving from a client's socket and closing it, neither of which may block.
  *
  * No descriptor of a client enters this process. The last close() of a descriptor can block for as
  * long as its sender likes (a TCP socket with SO_LINGER, a file of a FUSE server), also when the
@@ -9,10 +9,10 @@
  *
  *  - guarded: SO_PASSRIGHTS is off (Linux 6.16), so that sendmsg() with descriptors fails at the
  *    sender. The listening socket's setting is inherited by connections before they are accepted.
- *  - not guarded: every message is looked at first (MSG_PEEK without control space duplicates
- *    nothing and sets MSG_CTRUNC), and one with descriptors stays in its socket. The sockets' last
- *    references are dropped by a keeper (keeper.c) in its exit, where the kernel does not linger:
- *    one for all that are to be closed. While none can be made, they wait.
+ *  - not guarded: every message is examined first (MSG_PEEK without control space duplicates
+ *    nothing and sets MSG_CTRUNC), and one with descriptors stays in its socket. The exit of a
+ *    reaper (reaper.c), in which the kernel does not linger, drops the sockets' last references:
+ *    one reaper for all sockets to be closed. While none can be forked, they wait.
  */
 #include "daemon/daemon.h"
 
@@ -54,20 +54,20 @@ void cn_receive_close(struct cn_daemon *d, int fd)
 	d->closing[d->nclosing++] = fd;
 }
 
-bool cn_receive_close_rest(struct cn_daemon *d)
+bool cn_receive_close_pending(struct cn_daemon *d)
 {
-	pid_t keeper;
+	pid_t reaper;
 
 	if (d->nclosing == 0) {
 		return true;
 	}
-	keeper = cn_keeper_begin(d->closing, d->nclosing);
-	if (keeper < 0) {
+	reaper = cn_reaper_begin(d->closing, d->nclosing);
+	if (reaper < 0) {
 		return false;
 	}
 	while (d->nclosing > 0) {
 		close(d->closing[--d->nclosing]);
 	}
-	cn_keeper_end(keeper);
+	cn_reaper_end(reaper);
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What clients ask about the node: counters, nodes, jobs, and whether the daemon runs. */
+/* Clients' queries about the node: counters, nodes, jobs, and whether the daemon runs. */
 #include "daemon/daemon.h"
 
 /* Without an interface there is no engine: the client is sent the reason. */
@@ -25,7 +25,7 @@ void cn_report_stats(struct cn_client *c, const struct cn_msg_stats *m)
 	cn_client_send(c, &a, sizeof(a));
 }
 
-/* Entries of a table's part from `first` on, with room for so many. */
+/* The number of entries from `first` on, limited by the room. */
 static uint32_t part(size_t total, uint32_t first, size_t room)
 {
 	const size_t rest = total > first ? total - first : 0;
@@ -33,7 +33,7 @@ static uint32_t part(size_t total, uint32_t first, size_t room)
 	return (uint32_t)(rest < room ? rest : room);
 }
 
-/* Where there are many jobs, the client gets few nodes at once, and asks again. */
+/* With many jobs, the client gets few nodes at once, and requests more. */
 static size_t nodes_at_once(const struct cn_daemon *d)
 {
 	const uint32_t n = cn_engine_nodes_at_once(d->runtime.engine);

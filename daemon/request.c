@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of a client become calls of the engine, and completions become messages.
+ * Converts messages of a client into calls of the engine, and completions into messages.
  *
  * The message itself was checked before (cn_msg_check()); here it is checked against the client's
- * state: numbers taken and free, buffers within regions. A client that violates that is not our
- * library and is closed. A request that the engine refuses is completed with the error.
+ * state: numbers in use and free, buffers within regions. A client that violates the protocol does
+ * not use libcollnet and is closed. A request that the engine refuses is completed with the error.
  */
 #include "daemon/daemon.h"
 
@@ -30,11 +30,11 @@ void cn_slot_free(struct cn_op_slot *op)
 	struct cn_client *c = op->client;
 
 	op->busy = op->kept = false;
-	cn_quota_give(c->daemon, c->user, CN_QUOTA_REQUESTS, 1);
+	cn_quota_uncharge(c->daemon, c->user, CN_QUOTA_REQUESTS, 1);
 	cn_mapping_put(c->daemon, op->send);
 	cn_mapping_put(c->daemon, op->recv);
 	cn_mapping_put(c->daemon, op->scratch);
-	cn_blocks_drop(op);
+	cn_blocks_free(op);
 	op->send = op->recv = op->scratch = NULL;
 }
 
@@ -57,7 +57,7 @@ void cn_slot_done(struct cn_done *done, int status, const char *text)
 	if (status != COLLNET_OK) {
 		strncpy(m.text, text, sizeof(m.text) - 1);
 	}
-	cn_combine_drop(op);
+	cn_combine_cancel(op);
 	if (op->kept) {
 		op->busy = false;
 	} else {
@@ -78,7 +78,7 @@ static void refuse(struct cn_client *c, uint32_t tag, const struct cn_err *err)
 		.status = err->code,
 	};
 
-	snprintf(m.text, sizeof(m.text), "%s", err->text); /* nothing of the stack behind it */
+	snprintf(m.text, sizeof(m.text), "%s", err->text); /* without the bytes after it */
 	cn_client_complete(c, &m, true);
 }
 
@@ -92,7 +92,7 @@ struct cn_op_slot *cn_slot_begin(struct cn_client *c, uint32_t tag)
 		cn_client_violation(c, "request number in use");
 		return NULL;
 	}
-	if (cn_quota_take(c->daemon, c->user, CN_QUOTA_REQUESTS, 1, &err) != COLLNET_OK) {
+	if (cn_quota_charge(c->daemon, c->user, CN_QUOTA_REQUESTS, 1, &err) != COLLNET_OK) {
 		refuse(c, tag, &err);
 		return NULL;
 	}
@@ -121,13 +121,13 @@ bool cn_slot_late(struct cn_op_slot *op)
 {
 	struct cn_err err;
 
-	cn_fail(&err, COLLNET_ETIMEOUT, "the deadline passed before collnetd took the call");
+	cn_fail(&err, COLLNET_ETIMEOUT, "the deadline passed before collnetd received the call");
 	return cn_slot_refused(op, &err);
 }
 
 /* ---- the interface -------------------------------------------------------------------- */
 
-/* True, and the reason: nothing can be sent now. */
+/* True, with the reason in *err: nothing can be sent now. */
 static bool is_down(const struct cn_client *c, struct cn_err *err)
 {
 	const struct cn_iface *f = &c->daemon->iface;
@@ -138,7 +138,7 @@ static bool is_down(const struct cn_client *c, struct cn_err *err)
 	return f->down;
 }
 
-/* What the client holds was of an interface that is gone. */
+/* The client's handles belong to an interface that is gone. */
 void cn_client_fail_lost(const struct cn_client *c, struct cn_err *err)
 {
 	cn_fail(err, COLLNET_EIFACE, "%s", c->daemon->iface.lost);
@@ -221,7 +221,7 @@ int cn_client_try_join(struct cn_op_slot *op, const struct cn_msg_join *m, cn_ti
 	return join(c, m, deadline, &op->done, member, err);
 }
 
-/* To divide a team is an operation of it. */
+/* Splitting a team is an operation of it. */
 static bool refuse_late_join(struct cn_client *c, const struct cn_msg_join *m,
 			     struct cn_op_slot *op)
 {
@@ -325,12 +325,12 @@ static bool handle_open(struct cn_client *c, const struct cn_msg_open *m)
 		cn_client_reply(c, m->head.tag, err.code, 0, err.text);
 		return true;
 	}
-	rc = cn_quota_take(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1, &err);
+	rc = cn_quota_charge(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1, &err);
 	if (rc == COLLNET_OK) {
 		rc = cn_endpoint_open(c->daemon->runtime.engine, owner_of(c, m->secret),
 				      c->user->uid, (uint16_t)m->number, e, &err);
 		if (rc != COLLNET_OK) {
-			cn_quota_give(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
+			cn_quota_uncharge(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
 		}
 	}
 	if (rc != COLLNET_OK) {
@@ -353,7 +353,7 @@ static bool handle_close(struct cn_client *c, const struct cn_msg_close *m)
 	cn_bit_clear(c->lost_endpoints, m->endpoint);
 	if (e != NULL) {
 		cn_endpoint_close(e, c->daemon->now);
-		cn_quota_give(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
+		cn_quota_uncharge(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
 	}
 	cn_client_reply(c, m->head.tag, COLLNET_OK, 0, "");
 	return true;

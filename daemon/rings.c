@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients' rings: requests are taken out, completions and pieces to combine are put in.
+ * Clients' rings: requests are removed, completions and fragments to combine are inserted.
  *
- * The loop polls the rings of clients that have used them lately. A client whose ring was empty for
- * POLLS_MAX polls in a row is polled no more until it sends a message on its socket: a DOORBELL, as
- * `asleep` in its ring tells it to. Before the loop sleeps it sets `asleep` in all polled rings.
+ * The loop polls the rings of clients that have used them recently. A client whose ring was empty
+ * for POLLS_MAX consecutive polls is not polled again until it sends a message on its socket: a
+ * DOORBELL, as `asleep` in its ring requires. Before the loop sleeps it sets `asleep` in all polled
+ * rings.
  *
- * The memory is the client's to write at any time. A request is copied once, and the copy is
- * checked as if it had come on the socket; what else a client can write there (counters, `asleep`)
- * decides only whether its own requests are served. A client whose ring of completions is full does
- * not read them, and is closed.
+ * The client can write to the memory at any time. A request is copied once, and the copy is checked
+ * as if it had arrived on the socket; the other contents (counters, `asleep`) determine only
+ * whether the client's own requests are served. A client whose ring of completions is full does not
+ * read them, and is closed.
  */
 #include "daemon/daemon.h"
 
@@ -23,8 +24,8 @@
 
 #define REQUESTS_PER_POLL 32u
 #define POLLS_MAX	  4096u
-#define PROMPT		  (50 * CN_US) /* so soon the next request follows a completion */
-#define PROMPT_MIN	  16u	       /* times in a row */
+#define PROMPT		  (50 * CN_US) /* from a completion to a prompt next request */
+#define PROMPT_MIN	  16u	       /* consecutive prompt requests */
 
 /* ---- requests ------------------------------------------------------------------------- */
 
@@ -40,7 +41,7 @@ static void poll_client(struct cn_client *c)
 	}
 }
 
-/* The list's order is that of service: a client that leaves it changes it for nobody else. */
+/* The list is in the order of service: removing a client does not change that of the others. */
 static void remove_polled(struct cn_daemon *d, uint32_t i)
 {
 	d->polled[i]->polled = false;
@@ -68,7 +69,7 @@ void cn_client_rings_close(struct cn_client *c)
 	c->requests.shared = c->completions.shared = NULL;
 }
 
-void cn_client_rings_hold(struct cn_client *c, int tag)
+void cn_client_rings_set_waiting(struct cn_client *c, int tag)
 {
 	c->has_waited = true;
 	if (c->requests.shared != NULL) {
@@ -76,7 +77,7 @@ void cn_client_rings_hold(struct cn_client *c, int tag)
 	}
 }
 
-void cn_client_rings_beside(struct cn_client *c)
+void cn_client_rings_count_message(struct cn_client *c)
 {
 	c->received++;
 	if (c->requests.shared != NULL) {
@@ -85,20 +86,20 @@ void cn_client_rings_beside(struct cn_client *c)
 }
 
 /*
- * The client ends a request by itself that has not been taken when its deadline passes. So its
- * deadline is compared with a clock that is read afterwards.
+ * The client itself ends a request that has not been taken when its deadline passes. The deadline
+ * is therefore compared with a clock that is read after the request was taken.
  */
-void cn_client_taken(const struct cn_client *c)
+void cn_client_update_clock(const struct cn_client *c)
 {
 	struct cn_daemon *d = c->daemon;
 
-	if (c->has_waited && d->turn.round != 0) {
+	if (c->has_waited && d->slice.round != 0) {
 		cn_shm_ring_fence();
 		d->now = cn_now();
 	}
 }
 
-/* One request; false: there is none, or what there is breaks the rules. */
+/* One request; false: there is none, or it violates the protocol. */
 static bool serve_one(struct cn_client *c)
 {
 	static union cn_msg m;
@@ -115,7 +116,7 @@ static bool serve_one(struct cn_client *c)
 	}
 	memcpy(&m, slot, CN_MSG_REQUEST_SLOT);
 	cn_shm_ring_pop(&c->requests); /* the copy is complete before this */
-	cn_client_taken(c);
+	cn_client_update_clock(c);
 	if (c->done_at != 0 && m.head.type != CN_MSG_COMBINED) {
 		c->prompt = c->daemon->now - c->done_at < PROMPT ? c->prompt + 1 : 0;
 		c->done_at = 0;
@@ -138,14 +139,14 @@ void cn_client_rings_serve(struct cn_client *c, uint32_t max)
 	poll_client(c);
 	cn_shm_ring_set_processor(&c->requests, sched_getcpu());
 	for (uint32_t n = 0; n < max && !c->marked && c->call.op == NULL && serve_one(c); n++) {
-		if (cn_turn_is_over(c->daemon)) {
+		if (cn_slice_is_over(c->daemon)) {
 			break;
 		}
 	}
 }
 
-/* The list's order is that of service. */
-static void begin_with(struct cn_daemon *d, uint32_t first)
+/* The list is in the order of service. */
+static void rotate_polled(struct cn_daemon *d, uint32_t first)
 {
 	struct cn_client *moved[CN_CLIENTS_MAX];
 	const uint32_t rest = d->npolled - first;
@@ -157,7 +158,7 @@ static void begin_with(struct cn_daemon *d, uint32_t first)
 
 bool cn_rings_poll(struct cn_daemon *d)
 {
-	uint32_t first = 0; /* of the next round: who waits, or comes after one whose turn ended */
+	uint32_t first = 0; /* of the next round: who waits, or follows one whose slice ended */
 	bool some = false;
 
 	for (uint32_t i = 0; i < d->npolled; i++) {
@@ -168,13 +169,13 @@ bool cn_rings_poll(struct cn_daemon *d)
 			continue;
 		}
 		if (cn_shm_ring_front(&c->requests, &slot) != CN_SHM_RING_NONE) {
-			if (!cn_turn_begin(d, c->user)) {
+			if (!cn_slice_begin(d, c->user)) {
 				first = first > 0 ? first : i;
 				continue;
 			}
 			cn_client_rings_serve(c, REQUESTS_PER_POLL);
 			some = true;
-			if (cn_turn_end(d, c->user) && first == 0) {
+			if (cn_slice_end(d, c->user) && first == 0) {
 				first = i + 1;
 			}
 		} else if (++c->idle_polls > POLLS_MAX &&
@@ -183,7 +184,7 @@ bool cn_rings_poll(struct cn_daemon *d)
 		}
 	}
 	if (first > 0 && first < d->npolled) {
-		begin_with(d, first);
+		rotate_polled(d, first);
 	}
 	return some;
 }
@@ -234,10 +235,10 @@ static void wake(struct cn_client *c)
 }
 
 /*
- * One that sleeps on this processor may run as soon as it is woken, and this process only when that
- * one sleeps again: the frames that acknowledge what it waited for, and those that other nodes wait
- * for, are sent before. One that has come back soon after all of its last operations need not wait
- * for that.
+ * A client that sleeps on this processor may preempt the daemon as soon as it is woken, until it
+ * sleeps again: acknowledgements of the data that it waited for, and frames that other nodes wait
+ * for, are therefore sent first. A client that made prompt requests after its last operations is
+ * woken at once.
  */
 static void wake_in_turn(struct cn_client *c, bool done)
 {
@@ -264,8 +265,8 @@ void cn_rings_wake(struct cn_daemon *d)
 	d->nto_wake = 0;
 }
 
-/* `len` bytes of a message of `size` bytes; the rest is zero. What is not urgent wakes nobody who
- * waits for something else: a rank that went on in its next operation. */
+/* `len` bytes of a message of `size` bytes; the others are zero. A message that is not urgent does
+ * not wake a rank that waits for another operation. */
 static void put(struct cn_client *c, const struct cn_msg_head *m, size_t len, size_t size,
 		bool urgent)
 {

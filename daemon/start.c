@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Startup, main loop and shutdown. The process splits into parent and worker. In the worker, what
- * needs privileges comes first: the link, the lock of the interface, the socket. Then they are
- * dropped, and only then READY is announced.
+ * Startup, main loop and shutdown. The process forks a worker. The worker first opens what needs
+ * privileges: the link, the lock of the interface, the socket. Then it drops its privileges, and
+ * only then announces READY.
  */
 #include "daemon/daemon.h"
 
@@ -19,7 +19,7 @@
 
 #define LINGER (200 * CN_MS) /* for the last frames and goodbyes at shutdown */
 
-static int tell_ready(struct cn_daemon *d, struct cn_err *err)
+static int announce_ready(struct cn_daemon *d, struct cn_err *err)
 {
 	static const char line[] = "READY\n";
 	const int fd = d->config.ready_fd;
@@ -84,7 +84,7 @@ static int start(struct cn_daemon *d, const struct cn_identity *id, struct cn_er
 		rc = cn_parent_watch(&d->parent, err);
 	}
 	if (rc == COLLNET_OK) {
-		rc = tell_ready(d, err);
+		rc = announce_ready(d, err);
 	}
 	if (rc == COLLNET_OK && id->lacks_group && (d->config.socket_mode & 02) == 0) {
 		cn_log(COLLNET_LOG_WARNING,
@@ -103,14 +103,14 @@ static void end(struct cn_daemon *d)
 {
 	cn_notify("STOPPING=1");
 	if (d->runtime.poller != NULL && d->nclients == 0) {
-		/* Jobs that ended here may still need our frames elsewhere. */
+		/* Other nodes may still need frames of jobs that ended here. */
 		cn_runtime_drain(&d->runtime, d->now + LINGER);
 	}
 	if (d->runtime.engine != NULL) {
 		cn_engine_shutdown(d->runtime.engine, d->runtime.bye);
 	}
 	cn_listen_close(d);
-	cn_quota_close(d); /* no memory is taken from those who live on */
+	cn_quota_close(d); /* no pages are removed from processes that live on */
 	cn_client_end(d);
 	cn_runtime_close(&d->runtime, LINGER);
 	d->parent.goodbyes->max_peers = 0; /* the goodbyes are sent */
@@ -121,7 +121,7 @@ static void end(struct cn_daemon *d)
 	cn_helper_free(d->helper);
 }
 
-/* Another start would fail, too. A topology can be mounted, or fetched, after the first one. */
+/* EX_CONFIG: another start would fail, too. A topology may become available later. */
 static int start_status(int rc)
 {
 	return rc == COLLNET_EINVAL || rc == COLLNET_EUNSUPPORTED ? EX_CONFIG : EXIT_FAILURE;
@@ -185,7 +185,7 @@ int cn_daemon_run(int argc, char **argv)
 	}
 	if (rc == COLLNET_OK) {
 		d->parent.udp = cn_link_is_udp(d->config.link);
-		rc = cn_parent_split(&id, d->config.ready_fd, &d->parent, &status, &err);
+		rc = cn_parent_fork(&id, d->config.ready_fd, &d->parent, &status, &err);
 	}
 	if (rc == COLLNET_OK) {
 		status = run_worker(d, &id);

@@ -40,7 +40,7 @@ static uid_t find_owner(const char *name, uid_t unknown, cn_time until)
 }
 
 /* A line, owner:first:count. */
-static void take_line(struct cn_subuids *s, char *line, struct owner *last, cn_time until)
+static void parse_range(struct cn_subuids *s, char *line, struct owner *last, cn_time until)
 {
 	const char *name = strsep(&line, ":"), *first = strsep(&line, ":"),
 		   *count = strsep(&line, ":");
@@ -74,7 +74,7 @@ void cn_subuid_read(struct cn_subuids *s, const char *path)
 		text[FILE_MAX] = '\0';
 	}
 	while (s->n < CN_SUBUIDS_MAX && (line = strsep(&at, "\n")) != NULL) {
-		take_line(s, line, &last, until);
+		parse_range(s, line, &last, until);
 	}
 	if (size > FILE_MAX || (at != NULL && *at != '\0')) {
 		cn_log(COLLNET_LOG_WARNING, "%s is too long: its first %u ranges are used", path,

@@ -92,7 +92,7 @@ unit_tests = \
 	tests/unit/test_link_encapsulated \
 	tests/unit/test_liveness \
 	tests/unit/test_load \
-	tests/unit/test_keeper \
+	tests/unit/test_reaper \
 	tests/unit/test_listen \
 	tests/unit/test_lock \
 	tests/unit/test_log \
@@ -170,7 +170,7 @@ unit_tests = \
 	tests/unit/test_topo \
 	tests/unit/test_transport \
 	tests/unit/test_tree \
-	tests/unit/test_turn \
+	tests/unit/test_time_slice \
 	tests/unit/test_unexpected_limit \
 	tests/unit/test_unexpected_queue \
 	tests/unit/test_udp_address \
@@ -204,7 +204,7 @@ tests_unit_test_daemon_interface_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_interface
 tests_unit_test_daemon_call_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_helper_submit
 
 # A request takes as long as it says, and the clock shows that.
-tests_unit_test_turn_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime \
+tests_unit_test_time_slice_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime \
 	-Wl,--wrap=__clock_gettime64 -Wl,--wrap=cn_client_complete
 
 # The system refuses a large pool.

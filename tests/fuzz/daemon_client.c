@@ -118,7 +118,7 @@ void reap(struct fixture *w)
 		}
 	}
 	cn_client_reap(w->daemon);
-	cn_combine_rest(w->daemon);
+	cn_combine_pending(w->daemon);
 }
 
 void run_task(struct fixture *w)

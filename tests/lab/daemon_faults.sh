@@ -216,7 +216,7 @@ lab 1 '
 	configuration "unknown or ambiguous option .-x" -xV
 	configuration "link pcap " -i eth0 --ethertype 0x88B6 --user none --node h0 --link pcap \
 		--encapsulation udp --socket $HERE/other.sock
-	configuration "--ethertype is .0x0806.: expected one that no other protocol has" -i eth0 --ethertype 0x0806 --user none --node h0 \
+	configuration "--ethertype is .0x0806.: expected one that no other protocol uses" -i eth0 --ethertype 0x0806 --user none --node h0 \
 		--socket $HERE/other.sock
 	configuration "--ready-fd 77: it is not open" -i eth0 --ready-fd 77
 	printf "switch s\nhost other\nlink s other rate 1mbit\n" >strange

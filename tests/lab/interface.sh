@@ -265,12 +265,12 @@ lab "flapping" 2 '
 		seen
 	}
 	flap && flap && flap && flap
-	await $log 40 "lines left out before" || exit 6'
+	await $log 40 "earlier lines were suppressed" || exit 6'
 [ "$(grep -c "receive buffer" h1.log)" -le 1 ] || { cat h1.log; fail "$what: the same advice again"; }
 grep "interface eth0" h1.log | grep -v "receive buffer" >lines # of which an ordinary user has no more
 [ "$(wc -l <lines)" -eq 9 ] || { cat h1.log; fail "$what: not 9 lines"; }
-has "^collnetd: interface eth0 is up on node h1 (MTU 1500) (lines left out before: 3)$" lines
-[ "$(tail -n 1 lines)" = "$(grep "left out" lines)" ] || { cat lines; fail "$what: not the last line"; }
+has "^collnetd: interface eth0 is up on node h1 (MTU 1500) (3 earlier lines were suppressed)$" lines
+[ "$(tail -n 1 lines)" = "$(grep "were suppressed" lines)" ] || { cat lines; fail "$what: not the last line"; }
 lacks "Network is down" h1.log
 echo "ok: $what: $(tail -n 1 lines)"
 

@@ -55,7 +55,7 @@ for kind in worker parent; do
 	for i in $(seq "$TRIALS"); do
 		case_of $kind 8 4x2
 	done
-	[ $kind = parent ] || has "was ended by signal 9; 7 nodes were notified" h2.log
+	[ $kind = parent ] || has "was killed by signal 9; 7 nodes were notified" h2.log
 	[ $kind = worker ] || has "the parent process died" h2.log
 	n=$(wc -l <times.$kind)
 	sort -n times.$kind >sorted

@@ -85,7 +85,7 @@ lab quotas '
 	exec 4>&-
 	greedy $HERE/d.sock memory 1g >root'
 has "^16 granted: user 65001 has 67108864 bytes of shared memory .*max-memory" memory
-has "^0 granted: user 65001 has 0 bytes .*34359738368 more exceed .*max-memory" sparse
+has "^0 granted: user 65001 has 0 bytes .*34359738368 more would exceed .*max-memory" sparse
 has "^100 granted: user 65001 has 100 regions of shared memory .*max-regions" regions
 has "^40 granted: user 65001 has 40 connections .*max-connections" connections
 has "^5 granted: user 65001 has 5 teams .*max-teams" teams

@@ -194,7 +194,7 @@ static void accept__keeps_places_for_root(void **state)
 
 	(void)state;
 	ngroups = 1;
-	d->nleft = CN_CLIENTS_MAX - CN_CLIENTS_RESERVE - 1;
+	d->ndisconnected = CN_CLIENTS_MAX - CN_CLIENTS_RESERVE - 1;
 	for (int i = 0; i < 2; i++) {
 		fds[i] = connect_client();
 		cn_client_accept(d);
@@ -205,12 +205,12 @@ static void accept__keeps_places_for_root(void **state)
 	fds[1] = connect_client();
 	cn_client_accept(d);
 	assert_int_equal(d->nclients, 2);
-	d->nleft = CN_CLIENTS_MAX - 2;
+	d->ndisconnected = CN_CLIENTS_MAX - 2;
 	fds[2] = connect_client();
 	cn_client_accept(d);
 	assert_int_equal(d->nclients, 2);
 	must_receive_error(fds[2], COLLNET_ELIMIT, "limit of 1024 connections");
-	ngroups = d->nleft = 0;
+	ngroups = d->ndisconnected = 0;
 	close(fds[0]);
 	close(fds[1]);
 }

@@ -98,7 +98,7 @@ static void parse__errors_name_file_and_line(void **state)
 		{ "config x\n", "file:1: ", "unknown key" },
 		{ "ready-fd 1\n", "file:1: ", "unknown key" },
 		{ "window 7\n#\nnode h0\nwindow 7\n", "file:4: ", "twice, first in line 1" },
-		{ "node h0\nnode h1\n", "file:2: ", "node is given twice, first in line 1" },
+		{ "node h0\nnode h1\n", "file:2: ", "node is specified twice, first in line 1" },
 	};
 	struct cn_config c;
 

@@ -86,10 +86,10 @@ static void run_task(void)
 {
 	struct pollfd p = { .fd = cn_helper_fd(d->helper), .events = POLLIN };
 
-	cn_call_give_task(d);
+	cn_call_submit_task(d);
 	assert_true(cn_helper_busy(d->helper));
 	assert_int_equal(poll(&p, 1, -1), 1);
-	cn_call_take_task(d);
+	cn_call_collect_task(d);
 }
 
 void __real_cn_helper_submit(struct cn_helper *h, struct cn_engine *e);
@@ -325,7 +325,7 @@ static void call__whose_task_is_dropped(void **state)
 	call_vector(other, end);
 	cn_client_mark(other, NULL);
 	cn_client_reap(d);
-	cn_call_give_task(d);
+	cn_call_submit_task(d);
 	assert_null(c->call.op);
 	for (uint32_t r = 1; r < CROWD; r++) {
 		assert_int_equal(heard(fd), CN_MSG_DONE);
@@ -341,7 +341,7 @@ static void call__whose_task_is_dropped_late(void **state)
 	call_alltoall(c, 0, false);
 	for (int i = 0; i < 3; i++) {
 		drops = i == 1;
-		cn_call_give_task(d);
+		cn_call_submit_task(d);
 		assert_non_null(c->call.op);
 		assert_int_equal(cn_call_deadline(d) <= d->now, drops);
 	}
@@ -382,9 +382,9 @@ static void call__gives_up_again_and_again(void **state)
 	make_region(c, 1, 1 << 21);
 	for (uint32_t i = 0; i < MANY; i++) {
 		prepare_alltoall(c, 10, i + 1, 1);
-		cn_call_give_task(d);
+		cn_call_submit_task(d);
 		d->now += CN_MS;
-		cn_call_give_task(d);
+		cn_call_submit_task(d);
 		while (heard(fd) != 0) {
 		}
 	}
@@ -412,9 +412,9 @@ static void call__that_gives_up_is_not_planned(void **state)
 			call_alltoall(other, 0, true);
 		}
 		prepare_alltoall(c, 1, i + 1, 1);
-		cn_call_give_task(d); /* the first one is begun */
+		cn_call_submit_task(d); /* the first one is begun */
 		d->now += CN_MS;
-		cn_call_give_task(d);
+		cn_call_submit_task(d);
 		assert_null(c->call.op);
 		assert_true((d->runtime.engine->tasks.first != NULL) == (i == 2));
 	}
@@ -474,10 +474,10 @@ static void call__passes_its_deadline(void **state)
 		assert_true(cn_call_deadline(d) == CN_NEVER);
 		call_alltoall(c, 0, i == 0); /* to prepare it fails nothing else */
 		assert_true(cn_call_deadline(d) == d->now + 1000 * CN_MS);
-		cn_call_give_task(d);
+		cn_call_submit_task(d);
 		assert_non_null(c->call.op);
 		d->now += 1000 * CN_MS;
-		cn_call_give_task(d);
+		cn_call_submit_task(d);
 		assert_null(c->call.op);
 		expect_done(fd, COLLNET_ETIMEOUT);
 		assert_int_equal(cn_member_check(c->teams[1], NULL),
@@ -497,11 +497,11 @@ static void call__passes_its_deadline_alone(void **state)
 	join_crowd(other, end, 2);
 	call_alltoall(other, 1, true);
 	call_alltoall(c, 2, true);
-	cn_call_give_task(d);
+	cn_call_submit_task(d);
 	assert_int_equal(d->nwaiting, 2);
 	c->call.args.root = CROWD; /* it would be refused */
 	d->now += 2000 * CN_MS;
-	cn_call_give_task(d);
+	cn_call_submit_task(d);
 	assert_null(other->call.op);
 	assert_non_null(c->call.op);
 	assert_true(cn_call_deadline(d) == d->now + 1000 * CN_MS);
@@ -529,7 +529,7 @@ static void call__of_a_split_passes_its_deadline(void **state)
 	run_task();
 	assert_non_null(c->call.op);
 	d->now += CN_MS;
-	cn_call_give_task(d);
+	cn_call_submit_task(d);
 	assert_null(c->call.op);
 	expect_done(fd, COLLNET_ETIMEOUT);
 }
@@ -562,10 +562,10 @@ static void call__of_a_team_that_fails(void **state)
 	call_alltoall(other, 1, false);
 	call_alltoall(c, 2, false);
 	assert_int_equal(d->nwaiting, 2);
-	cn_call_give_task(d);
+	cn_call_submit_task(d);
 	assert_int_equal(d->nwaiting, 2);
 	d->now += 2000 * CN_MS;
-	cn_call_give_task(d);
+	cn_call_submit_task(d);
 	assert_int_equal(d->nwaiting, 0);
 	assert_int_equal(heard(fd), CN_MSG_DONE);
 	assert_int_equal(heard(end), CN_MSG_DONE);

@@ -95,7 +95,7 @@ static void combine__in_turns(void **state)
 		for (int k = 0; k < OPS; k++) {
 			assert_int_equal(has_result(w, k), k <= i);
 		}
-		assert_int_equal(cn_combine_rest(&w->daemon), i < OPS - 1);
+		assert_int_equal(cn_combine_pending(&w->daemon), i < OPS - 1);
 	}
 	assert_true(combine(w, 1, BYTES)); /* a new turn */
 }
@@ -112,9 +112,9 @@ static void combine__short_pieces_of_a_turn(void **state)
 	assert_int_equal(w->recv[0][0], 32);
 	assert_true(combine(w, 1, 1024)); /* so short that it does not wait */
 	assert_int_equal(w->recv[1][0], 3);
-	assert_true(cn_combine_rest(&w->daemon));
+	assert_true(cn_combine_pending(&w->daemon));
 	assert_int_equal(w->recv[0][0], 34);
-	assert_false(cn_combine_rest(&w->daemon));
+	assert_false(cn_combine_pending(&w->daemon));
 }
 
 static void combine_drop__first_middle_last(void **state)
@@ -130,11 +130,11 @@ static void combine_drop__first_middle_last(void **state)
 		for (int i = 0; i < OPS; i++) {
 			assert_int_equal(combine(w, i, BYTES), i == 0);
 		}
-		cn_combine_drop(&w->client.ops[dropped]);
-		cn_combine_drop(&w->client.ops[dropped]); /* it does not wait */
-		assert_true(cn_combine_rest(&w->daemon));
+		cn_combine_cancel(&w->client.ops[dropped]);
+		cn_combine_cancel(&w->client.ops[dropped]); /* it does not wait */
+		assert_true(cn_combine_pending(&w->daemon));
 		assert_false(combine(w, 0, BYTES)); /* behind those that wait */
-		while (cn_combine_rest(&w->daemon)) {
+		while (cn_combine_pending(&w->daemon)) {
 		}
 		assert_int_equal(w->recv[0][0], 4);
 		for (int i = 1; i < OPS; i++) {

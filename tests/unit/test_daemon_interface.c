@@ -86,7 +86,7 @@ static void look(void)
 {
 	struct cn_err err;
 
-	assert_int_equal(cn_iface_look(d, false, &err), COLLNET_OK);
+	assert_int_equal(cn_iface_check(d, false, &err), COLLNET_OK);
 }
 
 /* The engine is gone, and all that clients had of it, for this reason. */
@@ -131,7 +131,7 @@ static void lost__to_an_mtu_that_was_raised_while_it_was_down(void **state)
 	look();
 	assert_false(d->iface.down);
 	assert_non_null(d->runtime.engine);
-	assert_int_not_equal(d->iface.look_at, CN_NEVER);
+	assert_int_not_equal(d->iface.check_at, CN_NEVER);
 	look();
 	assert_null(d->runtime.engine);
 }
@@ -143,7 +143,7 @@ static void lost__to_an_mtu_that_was_lowered_and_raised(void **state)
 	look();
 	now.mtu = 9000;
 	look();
-	assert_int_not_equal(d->iface.look_at, CN_NEVER);
+	assert_int_not_equal(d->iface.check_at, CN_NEVER);
 	look();
 	assert_null(d->runtime.engine);
 }

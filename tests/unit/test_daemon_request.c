@@ -285,11 +285,11 @@ static void close__in_turns(void **state)
 	for (uint32_t n = 0; n < 3; n++) {
 		assert_true(cn_client_reap(d));
 	}
-	assert_int_equal(d->nclients + d->nleft, 0);
+	assert_int_equal(d->nclients + d->ndisconnected, 0);
 	assert_int_equal(endpoints(), 0);
 	cn_client_reap(d);
 	assert_false(cn_client_reap(d));
-	assert_int_equal(user->going, 0);
+	assert_int_equal(user->closing, 0);
 	d->closing_ends = 0;
 	close(end);
 }
@@ -314,7 +314,7 @@ static void close__before_others_come(void **state)
 	cn_client_mark(c, NULL);
 	d->closing_ends = 1;
 	assert_true(cn_client_reap(d));
-	assert_int_equal(user->going, 1);
+	assert_int_equal(user->closing, 1);
 	d->closing_ends = 0;
 	assert_int_equal(send(end, &join, sizeof(join), 0), sizeof(join));
 	assert_int_equal(send(end, &open, sizeof(open), 0), sizeof(open));
@@ -323,7 +323,7 @@ static void close__before_others_come(void **state)
 	assert_int_equal(teams_of(other), 0);
 	assert_int_equal(recv(end, &reply, sizeof(reply), MSG_DONTWAIT), -1);
 	assert_true(cn_client_reap(d));
-	assert_int_equal(user->going, 0);
+	assert_int_equal(user->closing, 0);
 	cn_client_readable(other);
 	cn_client_readable(other);
 	assert_int_equal(teams_of(other), 1);

@@ -139,7 +139,7 @@ static void die_at(const struct sockaddr_in *self, const struct sockaddr_in *pee
 	uint8_t to[6];
 	int status = 1, fd;
 
-	if (cn_parent_split(&id, -1, &p, &status, NULL) != COLLNET_OK) {
+	if (cn_parent_fork(&id, -1, &p, &status, NULL) != COLLNET_OK) {
 		_exit(status);
 	}
 	fd = cn_parent_socket(&p);

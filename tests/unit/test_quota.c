@@ -45,22 +45,22 @@ static void take__up_to_the_limit(void **state)
 	(void)state;
 	d->config.limits[CN_QUOTA_ENDPOINTS] = 3;
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(cn_quota_take(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_OK);
+		assert_int_equal(cn_quota_charge(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_OK);
 	}
-	assert_int_equal(cn_quota_take(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_ELIMIT);
+	assert_int_equal(cn_quota_charge(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text, "user 1000 has 3 endpoints"));
 	assert_non_null(strstr(err.text, "max-endpoints"));
-	assert_int_equal(cn_quota_take(d, u, CN_QUOTA_ENDPOINTS, 0, &err), COLLNET_OK);
-	cn_quota_give(d, u, CN_QUOTA_ENDPOINTS, 1);
-	assert_int_equal(cn_quota_take(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_OK);
+	assert_int_equal(cn_quota_charge(d, u, CN_QUOTA_ENDPOINTS, 0, &err), COLLNET_OK);
+	cn_quota_uncharge(d, u, CN_QUOTA_ENDPOINTS, 1);
+	assert_int_equal(cn_quota_charge(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_OK);
 	d->config.limits[CN_QUOTA_ENDPOINTS] = 2; /* by a reload */
-	assert_int_equal(cn_quota_take(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_ELIMIT);
+	assert_int_equal(cn_quota_charge(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_ELIMIT);
 	d->config.limits[CN_QUOTA_ENDPOINTS] = 3;
 	/* Nobody else has less for that, and root has no limit. */
-	assert_int_equal(cn_quota_take(d, cn_user_find(d, 1001), CN_QUOTA_ENDPOINTS, 3, &err),
+	assert_int_equal(cn_quota_charge(d, cn_user_find(d, 1001), CN_QUOTA_ENDPOINTS, 3, &err),
 			 COLLNET_OK);
-	assert_int_equal(cn_quota_take(d, root, CN_QUOTA_ENDPOINTS, 1000, &err), COLLNET_OK);
-	assert_int_equal(cn_quota_take(d, u, CN_QUOTA_MEMORY, UINT64_MAX, &err), COLLNET_ELIMIT);
+	assert_int_equal(cn_quota_charge(d, root, CN_QUOTA_ENDPOINTS, 1000, &err), COLLNET_OK);
+	assert_int_equal(cn_quota_charge(d, u, CN_QUOTA_MEMORY, UINT64_MAX, &err), COLLNET_ELIMIT);
 	free(d);
 }
 
@@ -72,20 +72,20 @@ static void take__memory_of_all(void **state)
 	(void)state;
 	/* Half of it each, and three quarters together; also for root. */
 	assert_int_equal(cn_quota_limit(d, CN_QUOTA_MEMORY), 32 * MIB);
-	assert_int_equal(cn_quota_take(d, cn_user_find(d, 1), CN_QUOTA_MEMORY, 33 * MIB, &err),
+	assert_int_equal(cn_quota_charge(d, cn_user_find(d, 1), CN_QUOTA_MEMORY, 33 * MIB, &err),
 			 COLLNET_ELIMIT);
-	assert_int_equal(cn_quota_take(d, cn_user_find(d, 1), CN_QUOTA_MEMORY, 32 * MIB, &err),
+	assert_int_equal(cn_quota_charge(d, cn_user_find(d, 1), CN_QUOTA_MEMORY, 32 * MIB, &err),
 			 COLLNET_OK);
-	assert_int_equal(cn_quota_take(d, cn_user_find(d, 0), CN_QUOTA_MEMORY, 17 * MIB, &err),
+	assert_int_equal(cn_quota_charge(d, cn_user_find(d, 0), CN_QUOTA_MEMORY, 17 * MIB, &err),
 			 COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text, "all users together"));
 	assert_non_null(strstr(err.text, "three quarters of its memory (50331648)"));
 	d->memory.usage_fd = 0; /* the memory is that of a control group */
-	assert_int_equal(cn_quota_take(d, cn_user_find(d, 0), CN_QUOTA_MEMORY, 17 * MIB, &err),
+	assert_int_equal(cn_quota_charge(d, cn_user_find(d, 0), CN_QUOTA_MEMORY, 17 * MIB, &err),
 			 COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text,
 			       "quarters of the memory limit of the daemon's control group"));
-	assert_int_equal(cn_quota_take(d, cn_user_find(d, 2), CN_QUOTA_MEMORY, 16 * MIB, &err),
+	assert_int_equal(cn_quota_charge(d, cn_user_find(d, 2), CN_QUOTA_MEMORY, 16 * MIB, &err),
 			 COLLNET_OK);
 	assert_int_equal(d->memory.used, 48 * MIB);
 	free(d);
@@ -101,15 +101,15 @@ static void take__regions_of_all(void **state)
 	for (uid_t uid = 1; uid <= 3; uid++) {
 		struct cn_user *u = cn_user_find(d, uid);
 
-		assert_int_equal(cn_quota_take(d, u, CN_QUOTA_REGIONS, most, &err), COLLNET_OK);
-		assert_int_equal(cn_quota_take(d, u, CN_QUOTA_REGIONS, 1, &err), COLLNET_ELIMIT);
+		assert_int_equal(cn_quota_charge(d, u, CN_QUOTA_REGIONS, most, &err), COLLNET_OK);
+		assert_int_equal(cn_quota_charge(d, u, CN_QUOTA_REGIONS, 1, &err), COLLNET_ELIMIT);
 		assert_non_null(strstr(err.text, "max-regions"));
 	}
-	assert_int_equal(cn_quota_take(d, cn_user_find(d, 0), CN_QUOTA_REGIONS, 1, &err),
+	assert_int_equal(cn_quota_charge(d, cn_user_find(d, 0), CN_QUOTA_REGIONS, 1, &err),
 			 COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text, "all users together have 49152 regions"));
-	cn_quota_give(d, cn_user_find(d, 2), CN_QUOTA_REGIONS, 1);
-	assert_int_equal(cn_quota_take(d, cn_user_find(d, 0), CN_QUOTA_REGIONS, 1, &err),
+	cn_quota_uncharge(d, cn_user_find(d, 2), CN_QUOTA_REGIONS, 1);
+	assert_int_equal(cn_quota_charge(d, cn_user_find(d, 0), CN_QUOTA_REGIONS, 1, &err),
 			 COLLNET_OK);
 	free(d);
 }
@@ -282,7 +282,7 @@ static void region__stays_with_its_process(void **state)
 	struct cn_user *user;
 	struct cn_client *c;
 	uint8_t *p;
-	int fd, keepers;
+	int fd, reapers;
 
 	(void)state;
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -299,12 +299,12 @@ static void region__stays_with_its_process(void **state)
 		assert_int_equal(d->memory.used, MIB);
 		assert_int_equal(user->used[CN_QUOTA_CONNECTIONS], 1);
 		assert_int_equal(d->nclients, 0);
-		assert_int_equal(d->nleft, 1);
+		assert_int_equal(d->ndisconnected, 1);
 		assert_int_equal(epoll_wait(d->epoll_fd, &event, 1, 0), 0);
 		d->marked_clients = true;
 		cn_client_reap(d);
 	}
-	keepers = dup(c->fd); /* a child process that was made meanwhile has it */
+	reapers = dup(c->fd); /* a child process that was made meanwhile has it */
 	kill(pid, SIGKILL);
 	assert_int_equal(epoll_wait(d->epoll_fd, &event, 1, 20000), 1);
 	assert_ptr_equal(event.data.ptr, c);
@@ -313,9 +313,9 @@ static void region__stays_with_its_process(void **state)
 	assert_int_equal(p[0], 0);
 	assert_int_equal(d->memory.used, 0);
 	assert_int_equal(user->used[CN_QUOTA_CONNECTIONS], 0);
-	assert_int_equal(d->nleft, 0);
+	assert_int_equal(d->ndisconnected, 0);
 	assert_int_equal(epoll_wait(d->epoll_fd, &event, 1, 0), 0);
-	close(keepers);
+	close(reapers);
 	munmap(p, MIB);
 	cn_quota_close(d);
 	close(d->epoll_fd);
@@ -346,7 +346,7 @@ static void region__stays_at_the_end(void **state)
 	}
 	cn_quota_close(d);
 	cn_client_end(d);
-	assert_int_equal(d->nclients + d->nleft, 0);
+	assert_int_equal(d->nclients + d->ndisconnected, 0);
 	assert_int_equal(d->memory.used, 0);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(p[i][0], 7);
@@ -376,11 +376,11 @@ static void region__given_back_at_the_end(void **state)
 	cn_client_reply(c, 1, COLLNET_OK, 0, "");
 	assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
 	close(fd);
-	for (int turns = 0; turns < 3 && d->nclients + d->nleft > 0; turns++) {
+	for (int turns = 0; turns < 3 && d->nclients + d->ndisconnected > 0; turns++) {
 		cn_client_readable(c);
 		cn_client_reap(d);
 	}
-	assert_int_equal(d->nclients + d->nleft, 0);
+	assert_int_equal(d->nclients + d->ndisconnected, 0);
 	assert_int_equal(d->memory.used, 0);
 	cn_quota_close(d);
 	close(d->epoll_fd);
@@ -504,7 +504,7 @@ static void blocks__are_charged(void **state)
 	d->config.limits[CN_QUOTA_MEMORY] = MIB + 3 * bytes;
 	while (n < 16) {
 		ops[n].client = c;
-		if (cn_blocks_take(c, &ops[n], &m, &call, &err) != COLLNET_OK) {
+		if (cn_blocks_copy(c, &ops[n], &m, &call, &err) != COLLNET_OK) {
 			break;
 		}
 		n++;
@@ -512,12 +512,12 @@ static void blocks__are_charged(void **state)
 	assert_int_equal(n, 3);
 	assert_int_equal(err.code, COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text, "max-memory"));
-	cn_blocks_drop(&ops[3]); /* the one that was refused */
+	cn_blocks_free(&ops[3]); /* the one that was refused */
 	assert_int_equal(d->memory.used, MIB + 3 * bytes);
-	cn_blocks_drop(&ops[0]);
-	assert_int_equal(cn_blocks_take(c, &ops[0], &m, &call, &err), COLLNET_OK);
+	cn_blocks_free(&ops[0]);
+	assert_int_equal(cn_blocks_copy(c, &ops[0], &m, &call, &err), COLLNET_OK);
 	for (int i = 0; i < 3; i++) {
-		cn_blocks_drop(&ops[i]);
+		cn_blocks_free(&ops[i]);
 	}
 	assert_int_equal(d->memory.used, MIB);
 	close(memory);

@@ -41,7 +41,7 @@ static void find__forgets_idle_users_only(void **state)
 	struct cn_user *busy = cn_user_find(d, 7);
 
 	(void)state;
-	assert_int_equal(cn_quota_take(d, busy, CN_QUOTA_CONNECTIONS, 1, NULL), COLLNET_OK);
+	assert_int_equal(cn_quota_charge(d, busy, CN_QUOTA_CONNECTIONS, 1, NULL), COLLNET_OK);
 	for (uid_t uid = 100; uid < 100 + 3 * CN_USERS_MAX; uid++) {
 		d->now++;
 		assert_non_null(cn_user_find(d, uid));
@@ -55,11 +55,11 @@ static void find__forgets_idle_users_only(void **state)
 	/* One that asks again is not the one that is idle for longest, and who comes in the place
 	 * of that has nothing of its. */
 	for (uint32_t i = 0; i < CN_USERS_MAX; i++) {
-		d->users[i].log_left_out = 1;
+		d->users[i].log_suppressed = 1;
 	}
 	for (uid_t uid = 6000; uid < 6000 + CN_USERS_MAX; uid++) {
 		d->now++;
-		assert_int_equal(cn_user_find(d, uid)->log_left_out, 0);
+		assert_int_equal(cn_user_find(d, uid)->log_suppressed, 0);
 		assert_int_equal(cn_user_find(d, 5001)->log_lines, 3);
 	}
 	/* When all have something there is no room for another. */
@@ -103,7 +103,7 @@ static void may_log__a_burst_and_one_a_second(void **state)
 	assert_int_equal(log_all(d, u), 10);
 	d->now += 3600 * 1000 * CN_MS;
 	assert_int_equal(log_all(d, u), 10);
-	assert_int_equal(u->log_left_out, 990); /* since the last one that said so */
+	assert_int_equal(u->log_suppressed, 990); /* since the last one that said so */
 	free(d);
 }
 

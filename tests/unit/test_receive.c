@@ -56,7 +56,7 @@ static void close_socket(int fd, bool guarded)
 	d.guarded = guarded;
 	cn_receive_close(&d, fd);
 	assert_int_equal(d.nclosing, guarded ? 0 : 1);
-	assert_true(cn_receive_close_rest(&d));
+	assert_true(cn_receive_close_pending(&d));
 	assert_int_equal(d.nclosing, 0);
 }
 

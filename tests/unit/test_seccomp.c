@@ -98,26 +98,26 @@ static int closes_by_child(void)
 		return 1;
 	}
 	cn_receive_close(&d, p[0]);
-	return cn_receive_close_rest(&d) && fcntl(p[0], F_GETFD) < 0 && errno == EBADF ? 0 : 2;
+	return cn_receive_close_pending(&d) && fcntl(p[0], F_GETFD) < 0 && errno == EBADF ? 0 : 2;
 }
 
-/* A keeper sleeps and ends under the filter, too. */
+/* A reaper sleeps and ends under the filter, too. */
 static int keeps_in_child(void)
 {
 	struct pollfd in = { .events = POLLIN };
-	pid_t keeper;
+	pid_t reaper;
 	int p[2];
 
 	if (pipe(p) != 0) {
 		return 1;
 	}
-	keeper = cn_keeper_begin(&p[1], 1);
+	reaper = cn_reaper_begin(&p[1], 1);
 	close(p[1]);
 	in.fd = p[0];
-	if (keeper < 0 || poll(&in, 1, 50) != 0) {
+	if (reaper < 0 || poll(&in, 1, 50) != 0) {
 		return 2;
 	}
-	cn_keeper_end(keeper);
+	cn_reaper_end(reaper);
 	return poll(&in, 1, 20000) == 1 && in.revents == POLLHUP ? 0 : 3;
 }
 

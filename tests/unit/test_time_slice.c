@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* daemon/turn.c: how much of one user's requests is served before another user's. */
+/* daemon/time_slice.c: how much of one user's requests is served before another user's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,7 +99,7 @@ static void fill_many(void)
 static bool poll_rings(void)
 {
 	d->now = now;
-	cn_turn_round(d);
+	cn_slice_new_round(d);
 	return cn_rings_poll(d);
 }
 
@@ -124,7 +124,7 @@ static void rings__of_many_connections(void **state)
 		assert_true(poll_rings());
 		ring_client_expect_done(&one, 0, COLLNET_EIFACE);
 		assert_int_equal(served[MANY], round);
-		assert_int_equal(served_many(), round * (CN_TURN / cost[0]));
+		assert_int_equal(served_many(), round * (CN_TIME_SLICE / cost[0]));
 	}
 	/* They take turns, too. */
 	for (uint32_t i = 0; i < MANY; i++) {
@@ -162,12 +162,12 @@ static void rings__sleep_while_their_user_waits(void **state)
 	fill_many();
 	assert_true(poll_rings());
 	assert_false(poll_rings());
-	assert_int_equal(cn_rings_sleep(d), now + cost[0] - CN_TURN);
+	assert_int_equal(cn_rings_sleep(d), now + cost[0] - CN_TIME_SLICE);
 	cn_rings_awake(d);
 	assert_int_equal(ring_client_post(&one, 0, 0), CN_SHM_RING_OK);
 	assert_int_equal(cn_rings_sleep(d), 0);
 	assert_true(poll_rings());
-	now += cost[0] - CN_TURN;
+	now += cost[0] - CN_TIME_SLICE;
 	d->now = now;
 	assert_int_equal(cn_rings_sleep(d), 0);
 	assert_true(poll_rings());
@@ -198,7 +198,7 @@ static void sockets__after_a_long_request(void **state)
 	(void)state;
 	cost[0] = 500 * CN_MS;
 	fill(&many[0]);
-	cn_turn_round(d);
+	cn_slice_new_round(d);
 	ring_client_send(&many[0], &leave, sizeof(leave));
 	ring_client_send(&many[1], &leave, sizeof(leave));
 	ring_client_send(&many[2], &ping, sizeof(ping));
@@ -211,11 +211,11 @@ static void sockets__after_a_long_request(void **state)
 	assert_int_equal(ring_client_recv(&many[2], NULL), CN_MSG_PONG);
 	assert_int_equal(ring_client_recv(&many[3], NULL), CN_MSG_PONG);
 	assert_int_equal(ring_client_recv(&one, NULL), CN_MSG_REPLY);
-	cn_turn_round(d);
+	cn_slice_new_round(d);
 	cn_client_readable(many[1].client);
 	assert_int_equal(ring_client_recv(&many[1], NULL), 0);
 	now += cost[0];
-	cn_turn_round(d);
+	cn_slice_new_round(d);
 	cn_client_readable(many[1].client);
 	assert_int_equal(ring_client_recv(&many[1], NULL), CN_MSG_REPLY);
 	cn_client_readable(many[0].client);
@@ -235,7 +235,7 @@ static void sockets__doorbell(void **state)
 	cost[0] = 500 * CN_MS;
 	assert_int_equal(ring_client_post(&many[0], 0, 0), CN_SHM_RING_OK);
 	assert_int_equal(ring_client_post(&many[1], 0, 0), CN_SHM_RING_OK);
-	cn_turn_round(d);
+	cn_slice_new_round(d);
 	ring_client_send(&many[0], &bell, sizeof(bell));
 	ring_client_send(&many[1], &bell, sizeof(bell));
 	assert_int_equal(served[0], 1);

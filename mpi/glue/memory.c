@@ -104,8 +104,8 @@ bool glue_has_memory(struct glue_call *k, enum glue_op op, size_t bytes)
 	collnet_free(team->context, memory);
 	if (all == 0 && k->c->rank == 0) {
 		snprintf(text, sizeof(text),
-			 "MPI_%s: a rank cannot have the %" PRIu64
-			 " bytes of shared memory that it takes: by MPI",
+			 "MPI_%s: a rank cannot allocate the %" PRIu64
+			 " bytes of shared memory that it needs: by MPI",
 			 glue_op_name(op), t.most);
 		glue_explain(k->c, k->comm, 1, text);
 	}

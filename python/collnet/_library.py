@@ -141,7 +141,7 @@ def integer(name, kind, value, what="an integer"):
 
 
 def sequence(name, values, what):
-    """A list of what can be iterated over."""
+    """A list from an iterable."""
     try:
         return list(values)
     except TypeError:
@@ -336,7 +336,7 @@ library = _load()
 
 
 class Handle:
-    """Base of what has one owner in Python: a copy would free the object of the library twice."""
+    """Base of objects with one owner in Python: a copy would free the library's object twice."""
 
     def __reduce_ex__(self, _):
         raise TypeError(f"a {type(self).__name__} cannot be copied or pickled")
@@ -354,7 +354,7 @@ class CollnetError(Exception):
 
 
 def error(code, context=None):
-    """The exception for what a function has just returned to this thread."""
+    """The exception for the error that a function has just returned to this thread."""
     text = library.collnet_error(context) or library.collnet_strerror(code)
     return CollnetError(code, text.decode(errors="replace"))
 

@@ -82,31 +82,31 @@ bench 0 --shape 3 -- barrier --iterations 10 --json
 fields $common daemon_rss_bytes slowest_rank_us
 [ "$(json iterations out)/$(json limit_us out)" = 10/null ] || fail "$(cat out)"
 
-# Messages, by daemons and without; a third rank waits; bare sockets beside.
+# Messages, by daemons and without; a third rank waits; raw sockets as the baseline.
 for mode in "" --no-daemons; do
 	rss=daemon_rss_bytes
 	[ -z "$mode" ] || rss=transport_rss_bytes
 	# shellcheck disable=SC2086
 	bench 0 --shape 3 --rate none $mode -- pingpong --sizes 0,64,2k --iterations 50 --verify \
-		--bare --json ${mode:+--mode direct}
+		--baseline --json ${mode:+--mode direct}
 	[ "$(json verified out | uniq -c | tr -s ' ')" = " 3 true" ] || fail "$(cat out)"
-	# No bare frame carries 2 KiB.
-	[ "$(json bare_ratio out | grep -c null)" = 1 ] || fail "$(cat out)"
-	[ "$(json bare_time_us out | grep -c null)" = 1 ] || fail "$(cat out)"
+	# No frame of the baseline carries 2 KiB.
+	[ "$(json baseline_ratio out | grep -c null)" = 1 ] || fail "$(cat out)"
+	[ "$(json baseline_time_us out | grep -c null)" = 1 ] || fail "$(cat out)"
 	sed -i '$d' out
 	# shellcheck disable=SC2086
-	fields $common $rss half_us bare_time_us min median p99 bare_ratio
+	fields $common $rss half_us baseline_time_us min median p99 baseline_ratio
 	bench 0 --shape 3 --rate none $mode -- stream --sizes 1,100k --iterations 40 --verify \
-		--bare --json ${mode:+--mode direct}
+		--baseline --json ${mode:+--mode direct}
 	# shellcheck disable=SC2086
-	fields $common $rss frames_per_s bare_frames_per_s bare_ratio
+	fields $common $rss frames_per_s baseline_frames_per_s baseline_ratio
 	[ "$(json verified out | uniq -c | tr -s ' ')" = " 2 true" ] || fail "$(cat out)"
 done
 
 # As many as were asked for, in rounds that differ.
 for op in pingpong stream; do
 	for n in 1 7 23; do
-		bench 0 --shape 2 -- $op --sizes 64 --iterations $n --warmup 0 --verify --bare --json
+		bench 0 --shape 2 -- $op --sizes 64 --iterations $n --warmup 0 --verify --baseline --json
 		[ "$(json iterations out)/$(json verified out)" = $n/true ] || fail "$op, $n: $(cat out)"
 	done
 done
@@ -115,7 +115,7 @@ done
 for op in pingpong stream; do
 	bench 0 --shape 2 -- $op --sizes 64 --iterations 5
 	sed -n 2p out >head
-	has ' bare ' head
+	has ' base ' head
 	! grep -q raw head || fail "raw is an encapsulation: $(cat head)"
 done
 bench 0 --shape 2 -- alltoall --sizes 1k,2k --iterations 5 --algorithm shuffle,linear \
@@ -129,7 +129,7 @@ bench 2 --shape 1 -- reduced
 has "unknown operation 'reduced'" err
 bench 1 --shape 1 -- stream
 has "needs two ranks" err
-bench 1 --shape 2 --ranks-per-node 2 -- stream --bare
+bench 1 --shape 2 --ranks-per-node 2 -- stream --baseline
 has "different nodes" err
 bench 1 --shape 2 -- alltoall --csv /nonexistent/file
 has "/nonexistent/file: No such file" err

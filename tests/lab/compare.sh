@@ -289,7 +289,7 @@ has "Is a directory" err
 compare 1 barrier --shape 2 --directory /dev/null
 has "/dev/null: Not a directory" err
 compare 2 barrier --shape 2 --interface eth0
-has "interface goes with --hosts" err
+has "interface requires --hosts" err
 if [ -n "$openmpi" ] && [ -n "$mpich" ]; then
 	# One library that does not start is left out, and says why.
 	library broken "$openmpi"

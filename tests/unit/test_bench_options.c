@@ -68,7 +68,8 @@ static void parse__options_before_operation(void **state)
 	struct bench_options o;
 
 	(void)state;
-	assert_int_equal(parse(&o, "bench --json --mode direct pingpong --bare --rank 1 --ranks 2"),
+	assert_int_equal(parse(&o,
+			       "bench --json --mode direct pingpong --baseline --rank 1 --ranks 2"),
 			 TOOL_OK);
 	assert_int_equal(o.m.op, MEASURE_PINGPONG);
 	assert_int_equal(o.open.mode, COLLNET_MODE_DIRECT);
@@ -120,7 +121,7 @@ static void parse__refused(void **state)
 		"bench alltoall --contention-aware maybe",
 		"bench alltoall --window -1",
 		"bench alltoall --iterations 0",
-		"bench alltoall --bare",
+		"bench alltoall --baseline",
 		"bench pingpong --warmup 0",
 		"bench stream --warmup 0",
 		"bench alltoall --wrong",

@@ -153,7 +153,7 @@ static void run__a_schedule_is_missing(void **state)
 	assert_int_equal(cn_check_add(c, 1, &b->s[1], &err), COLLNET_EINVAL);
 	assert_int_equal(cn_check_add(c, 4, &b->s[1], &err), COLLNET_EINVAL);
 	assert_int_equal(cn_check_run(c, 0, &r, &err), COLLNET_EINVAL);
-	assert_string_equal(err.text, "the schedule of d was not given");
+	assert_string_equal(err.text, "the schedule of d is missing");
 	cn_check_free(c);
 	cn_check_free(NULL);
 	b_close(b);

@@ -108,11 +108,11 @@ static void run__data_sent_on(void **state)
 	second = b_action(b, B, CN_ACT_SEND, C, 2);
 	second->dep = CN_DEP_NONE;
 	b_expect(b, 0,
-		 "b -> c in phase 2 uses what comes by a -> b in phase 1 without waiting for it");
+		 "b -> c in phase 2 uses the data of a -> b in phase 1 without waiting for it");
 	second->dep = CN_DEP_COMPLETE;
 	first->dep = CN_DEP_NONE;
 	b_expect(b, 0,
-		 "b -> c in phase 1 uses what comes by a -> b in phase 0 without waiting for it");
+		 "b -> c in phase 1 uses the data of a -> b in phase 0 without waiting for it");
 	/* A host that has the second segment has the first one, too. */
 	first->dep = CN_DEP_COMPLETE;
 	*first = *second;
@@ -122,11 +122,10 @@ static void run__data_sent_on(void **state)
 	b_expect(b, 0, "");
 	second->dep_on = first->dep_on;
 	b_expect(b, 0,
-		 "b -> c in phase 2 uses what comes by a -> b in phase 1 without waiting for it");
+		 "b -> c in phase 2 uses the data of a -> b in phase 1 without waiting for it");
 	/* A stream of other bytes. */
 	second->dep = CN_DEP_STREAM;
-	b_expect(b, 0,
-		 "b, action 3: it goes as the bytes of another action come, but has other bytes");
+	b_expect(b, 0, "b, action 3: it streams the bytes of another action, but has other bytes");
 	b_close(b);
 }
 
@@ -152,8 +151,8 @@ static void run__a_copy_sent_on(void **state)
 	struct book *b = b_open("switch s\nhost a\nhost b\nlink a s rate none\n"
 				"link b s rate none\n",
 				CN_OP_BCAST, 10);
-	const char *without =
-		"a -> b in phase 0 uses what comes by a copy on a without waiting for it";
+	const char
+		*without = "a -> b in phase 0 uses the data of a copy on a without waiting for it";
 	struct cn_action a = { .kind = CN_ACT_COPY, .peer = A, .len = 10 }, *send;
 
 	(void)state;
@@ -225,7 +224,7 @@ static void run__a_later_receive_will_do(void **state)
 	b_expect(b, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED, "");
 	b_action(b, B, CN_ACT_SEND, C, 2)->dep_on = 0;
 	b_expect(b, 0,
-		 "b -> c in phase 2 uses what comes by a -> b in phase 1 without waiting for it");
+		 "b -> c in phase 2 uses the data of a -> b in phase 1 without waiting for it");
 	/* A whole piece of a broadcast is missing, and of it all. */
 	b_cut(&b->s[B], 2);
 	b_cut(&b->s[C], 0);

@@ -322,7 +322,7 @@ static void run__barrier(void **state)
 	b_cut(&b->s[C], b_find(b, C, CN_ACT_SEND, B, 1));
 	b_cut(&b->s[B], b_find(b, B, CN_ACT_RECV, C, 1));
 	b_action(b, A, CN_ACT_SEND, B, 0)->dep = CN_DEP_NONE;
-	b_expect(b, 0, "b can leave the barrier before c has come to it");
+	b_expect(b, 0, "b can leave the barrier before c has entered it");
 	b_close(b);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Frames on a raw socket, without the transport: the baseline of `collnet bench --bare`.
+ * Frames on a raw socket, without the transport: the baseline of `collnet bench --baseline`.
  *
  * Plain AF_PACKET as an expert would write it for this purpose, with nothing of the transport
  * or of the links in it: no reliability, no windows, no headers but sixteen bytes. Two sides,

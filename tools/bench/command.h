@@ -17,7 +17,7 @@ struct bench_options {
 	uint32_t timeout_ms;	 /* 0: not specified */
 	bool ranks_given;	 /* --ranks */
 	uint64_t rate;		 /* 0: by the topology */
-	bool baseline;		 /* --bare */
+	bool baseline;		 /* --baseline */
 	const char *direct_only; /* the last option that only direct mode has, or NULL */
 	struct collnet_options open;
 	struct collnet_team_options team;

@@ -42,7 +42,7 @@ static const char help_text[] =
 	"  --warmup N            untimed iterations before these (1; pingpong 10, stream 2)\n"
 	"  --verify              check every byte of every iteration; filling and checking buffers is\n"
 	"                        not timed, except by stream\n"
-	"  --bare                pingpong, stream: alternately measure a raw-socket baseline\n"
+	"  --baseline            pingpong, stream: alternately measure a raw-socket baseline\n"
 	"\n"
 	"how to report:\n"
 	"  --json                print one object per size and algorithm, one per line\n"
@@ -93,7 +93,7 @@ enum {
 static const struct option options[] = {
 	{ "help", no_argument, NULL, 'h' },
 	MEASURE_OPTIONS,
-	{ "bare", no_argument, NULL, OPT_BASELINE },
+	{ "baseline", no_argument, NULL, OPT_BASELINE },
 	{ "rate", required_argument, NULL, OPT_RATE },
 	{ "mode", required_argument, NULL, OPT_MODE },
 	{ "socket", required_argument, NULL, OPT_SOCKET },
@@ -174,16 +174,17 @@ static int finish(struct bench_options *o, struct cn_err *err)
 		return rc;
 	}
 	if (o->direct_only != NULL && o->open.mode != COLLNET_MODE_DIRECT) {
-		return cn_fail(err, COLLNET_EINVAL, "%s goes with --mode direct", o->direct_only);
+		return cn_fail(err, COLLNET_EINVAL, "%s requires --mode direct", o->direct_only);
 	}
 	if (o->baseline && o->m.op != MEASURE_PINGPONG && o->m.op != MEASURE_STREAM) {
-		return cn_fail(err, COLLNET_EINVAL, "--bare goes with pingpong and stream");
+		return cn_fail(err, COLLNET_EINVAL,
+			       "--baseline applies only to pingpong and stream");
 	}
 	if (o->m.warmup == 0 && o->m.iterations == MEASURE_DEFAULT &&
 	    (o->m.op == MEASURE_PINGPONG || o->m.op == MEASURE_STREAM)) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "--warmup 0 goes with --iterations: the number of iterations is "
-			       "chosen by what the first ones take");
+			       "--warmup 0 requires --iterations: the number of iterations is "
+			       "derived from the time of the first ones");
 	}
 	if (o->rate == 0 && rate != NULL && tool_parse_rate(rate, &o->rate, err) != COLLNET_OK) {
 		return measure_options_blame(err, "COLLNET_LINK_RATE");

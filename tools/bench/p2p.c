@@ -3,9 +3,9 @@
  * Messages from rank 0 to rank 1: pingpong and stream, and the same frames on raw sockets, the
  * baseline.
  *
- * A size is measured in ten rounds, or fewer of one iteration. With --bare each round has its share
- * of both, so that they are measured under the same conditions; medians are compared. The other
- * ranks wait in the barrier before a round. While the baseline is measured nothing drives the
+ * A size is measured in ten rounds, or fewer of one iteration. With --baseline each round has its
+ * share of both, so that they are measured under the same conditions; medians are compared. The
+ * other ranks wait in the barrier before a round. While the baseline is measured nothing drives the
  * transport of a direct context, so that these rounds stay well below the time after which a silent
  * node counts as dead.
  */
@@ -241,7 +241,7 @@ static int setup(struct pair *q)
 
 	if (b->o->baseline && b->node_of[0] == b->node_of[1]) {
 		return bench_fail(b, COLLNET_EINVAL,
-				  "--bare needs ranks 0 and 1 on different nodes");
+				  "--baseline requires ranks 0 and 1 on different nodes");
 	}
 	if (q->active) {
 		rc = own_facts(q, mine);
@@ -266,8 +266,8 @@ static int setup(struct pair *q)
 	if (rc == TOOL_OK && q->active && b->o->baseline &&
 	    baseline_open(b->o->open.interface, BASELINE_ETHERTYPE, &q->baseline, &err) !=
 		    COLLNET_OK) {
-		tool_complain("rank %u on node %s: --bare: %s", b->m.rank, collnet_node_name(b->c),
-			      err.text);
+		tool_complain("rank %u on node %s: --baseline: %s", b->m.rank,
+			      collnet_node_name(b->c), err.text);
 		return TOOL_FAILED;
 	}
 	return rc;

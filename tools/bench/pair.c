@@ -27,8 +27,8 @@ int pair_recv(const struct pair *q, void *data, size_t bytes)
 		return pair_failed(q, rc, "receiving");
 	}
 	if (got != bytes) {
-		tool_complain("rank %u: a message of %zu bytes came as %zu", q->b->m.rank, bytes,
-			      got);
+		tool_complain("rank %u: a message of %zu bytes arrived with %zu", q->b->m.rank,
+			      bytes, got);
 		return TOOL_FAILED;
 	}
 	return TOOL_OK;

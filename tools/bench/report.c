@@ -32,12 +32,12 @@ static void header(const struct bench *b, const struct measure_result *r)
 	switch (r->op) {
 	case MEASURE_PINGPONG:
 		printf("%10s %7s %10s %10s %10s %10s %7s %10s %6s\n", "size", "trips", "min us",
-		       "median us", "p99 us", "half us", "checked", "bare us", "ratio");
+		       "median us", "p99 us", "half us", "checked", "base us", "ratio");
 		break;
 	case MEASURE_STREAM:
 		printf("%10s %8s %11s %10s %11s %7s %7s %8s %7s %11s %6s\n", "size", "messages",
 		       "ms/message", "MB/s", "frames/s", "resent", "acks", "s/GiB", "checked",
-		       "bare fr./s", "ratio");
+		       "base fr./s", "ratio");
 		break;
 	case MEASURE_BARRIER:
 		printf("%-13s %6s %10s %10s %10s %8s %7s\n", "algorithm", "iter", "min us",

@@ -64,7 +64,7 @@ static int stream_recv(struct pair *q, uint32_t n)
 				break;
 			}
 			if (got[slot] != q->bytes) {
-				tool_complain("rank 1: a message of %llu bytes came as %zu",
+				tool_complain("rank 1: a message of %llu bytes arrived with %zu",
 					      (unsigned long long)q->bytes, got[slot]);
 				return TOOL_FAILED;
 			}

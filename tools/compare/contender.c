@@ -362,7 +362,7 @@ static void print_log(const struct contender *t)
 bool contender_used_collnet(const struct contender *t)
 {
 	static const char world[] = "communicator MPI_COMM_WORLD ", not [] = "not served: ";
-	char line[1024], why[512] = "its ranks did not load what is needed for it";
+	char line[1024], why[512] = "its ranks did not load the component or the preloaded library";
 	FILE *f = fopen(t->log, "re");
 	bool used = false;
 

@@ -25,7 +25,7 @@ static const char help_text[] =
 	"\n"
 	"Measures collnet, Open MPI and MPICH side by side with the same loops, and prints the ratios\n"
 	"of their times. The loop of each MPI library that is installed is compiled with its mpicc.\n"
-	"loop is what compare starts on every rank. Defaults are in parentheses.\n"
+	"compare starts loop on every rank. Defaults are in parentheses.\n"
 	"\n"
 	"operations (alltoall, allgather, bcast and barrier):\n"
 	"  alltoall, alltoallv, allgather, allgatherv, bcast, scatter, gather, gatherv, allreduce,\n"
@@ -217,7 +217,7 @@ static int take_operation(struct compare_options *o, const char *name, struct cn
 	}
 	for (size_t i = 0; i < o->nops; i++) {
 		if (o->ops[i] == op) {
-			return cn_fail(err, COLLNET_EINVAL, "%s is given twice", name);
+			return cn_fail(err, COLLNET_EINVAL, "%s is specified twice", name);
 		}
 	}
 	o->ops[o->nops++] = op;
@@ -238,7 +238,8 @@ static int finish(struct compare_options *o, struct cn_err *err)
 	}
 	for (size_t i = 0; i < o->m.nsizes; i++) {
 		if (o->m.sizes[i] == 0) {
-			return cn_fail(err, COLLNET_EINVAL, "--sizes: 0 bytes take no time");
+			return cn_fail(err, COLLNET_EINVAL,
+				       "--sizes: a block of 0 bytes cannot be measured");
 		}
 	}
 	if (o->nops == 0) {
@@ -250,7 +251,7 @@ static int finish(struct compare_options *o, struct cn_err *err)
 			       o->plot);
 	}
 	if (o->spin && !o->direct) {
-		return cn_fail(err, COLLNET_EINVAL, "--spin goes with --mode direct");
+		return cn_fail(err, COLLNET_EINVAL, "--spin requires --mode direct");
 	}
 	if (o->direct && o->ranks_per_node > 1) {
 		return cn_fail(err, COLLNET_EINVAL,
@@ -263,12 +264,12 @@ static int finish(struct compare_options *o, struct cn_err *err)
 	if (o->hosts != NULL && o->lab_given) {
 		return cn_fail(
 			err, COLLNET_EINVAL,
-			"--hosts names real machines; --shape, --topology and what goes with "
-			"them make a lab");
+			"--hosts names real machines; --shape, --topology and the options of "
+			"a lab emulate a cluster");
 	}
 	if (o->interface != NULL && o->hosts == NULL) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "--interface goes with --hosts: a host of a lab has one interface");
+			       "--interface requires --hosts: a host of a lab has one interface");
 	}
 	if (o->lab_given && (o->shape.text == NULL) == (o->topology == NULL)) {
 		return cn_fail(err, COLLNET_EINVAL, "%s",

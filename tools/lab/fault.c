@@ -75,7 +75,7 @@ int lab_duplicate_frames(struct lab *lab, struct cn_err *err)
 		return COLLNET_OK;
 	}
 	return cn_fail(err, COLLNET_EPERM,
-		       "--duplicate needs a kernel whose nftables can duplicate where frames "
+		       "--duplicate requires a kernel whose nftables can duplicate frames that "
 		       "leave an interface (CONFIG_NFT_DUP_NETDEV, CONFIG_NETFILTER_EGRESS)");
 }
 

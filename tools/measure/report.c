@@ -102,12 +102,12 @@ void measure_report_keys(struct json *j, const struct measure *m, const struct m
 	}
 	if (r->op == MEASURE_PINGPONG) {
 		json_double(j, "half_us", r->ns.median / 2e3, 3);
-		times(j, "bare_time_us", &r->baseline_ns);
-		json_double(j, "bare_ratio", r->baseline_ratio, 3);
+		times(j, "baseline_time_us", &r->baseline_ns);
+		json_double(j, "baseline_ratio", r->baseline_ratio, 3);
 	} else if (r->op == MEASURE_STREAM) {
 		json_double(j, "frames_per_s", r->frames_per_s, 0);
-		json_double(j, "bare_frames_per_s", r->baseline_frames_per_s, 0);
-		json_double(j, "bare_ratio", r->baseline_ratio, 3);
+		json_double(j, "baseline_frames_per_s", r->baseline_frames_per_s, 0);
+		json_double(j, "baseline_ratio", r->baseline_ratio, 3);
 	}
 }
 
@@ -141,7 +141,7 @@ void measure_report_cell(FILE *f, double value)
 
 const char measure_report_names[] =
 	"op,algorithm,bytes_per_pair,median_us,min_us,p99_us,limit_us,efficiency,"
-	"bandwidth_mbit_per_node,frames_sent,frames_resent,frames_per_s,bare_ratio";
+	"bandwidth_mbit_per_node,frames_sent,frames_resent,frames_per_s,baseline_ratio";
 
 void measure_report_cells(FILE *f, const struct measure_result *r)
 {

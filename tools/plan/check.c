@@ -232,7 +232,7 @@ static const char *reduce_fault(const struct cn_check *c, uint32_t node, const s
 	}
 	if (a->src.rank != a->dst.rank || a->right.rank != a->dst.rank ||
 	    a->right.buffer == CN_BUF_NONE) {
-		return "it combines what is not one rank's";
+		return "its operands and its result are not of one rank";
 	}
 	return span_fault(c, &a->right, a->len, node);
 }
@@ -274,7 +274,7 @@ static const char *action_fault(const struct cn_check *c, uint32_t node, const s
 		return "data goes from a buffer to a receive buffer";
 	}
 	if (a->dep == CN_DEP_STREAM && !same_bytes(a, &s->actions[a->dep_on])) {
-		return "it goes as the bytes of another action come, but has other bytes";
+		return "it streams the bytes of another action, but has other bytes";
 	}
 	fault = span_fault(c, &a->src, a->len, a->kind == CN_ACT_RECV ? a->peer : node);
 	if (fault == NULL) {
@@ -363,7 +363,7 @@ int cn_check_add(struct cn_check *c, uint32_t node, const struct cn_sched *s, st
 	if (node >= c->l->nnodes || c->nodes[node].added || s->order > CN_ORDER_ANY ||
 	    s->n > CN_CHECK_INDEX / 2) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "node %u's schedule was given before, or cannot be checked", node);
+			       "node %u's schedule was added before, or cannot be checked", node);
 	}
 	for (uint32_t i = 0; i < s->n; i++) {
 		const char *fault = action_fault(c, node, s, i);
@@ -427,7 +427,7 @@ static int refuse(const struct cn_check *c, unsigned guarantees, struct cn_err *
 		char name[CN_CHECK_NAME];
 
 		if (!c->nodes[b].added) {
-			return cn_fail(err, COLLNET_EINVAL, "the schedule of %s was not given",
+			return cn_fail(err, COLLNET_EINVAL, "the schedule of %s is missing",
 				       cn_check_name(c, b, name));
 		}
 	}

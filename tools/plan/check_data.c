@@ -362,7 +362,7 @@ static bool has_before(const struct reading *r, uint32_t i)
 
 		if (!arrived(r, i, w)) {
 			cn_fail(&c->wrong_data, COLLNET_EINVAL,
-				"%s uses what comes by %s without waiting for it",
+				"%s uses the data of %s without waiting for it",
 				action_text(c, r->node, a, what, sizeof(what)),
 				action_text(c, r->node, &r->s->actions[w], by, sizeof(by)));
 			return false;

@@ -420,7 +420,7 @@ static void check_barrier(struct run *r)
 
 			if (a != b && row_of(r, r->arrived, b)[a] == 0) {
 				cn_fail(r->stuck, COLLNET_EINVAL,
-					"%s can leave the barrier before %s has come to it",
+					"%s can leave the barrier before %s has entered it",
 					cn_check_name(c, b, me), cn_check_name(c, a, other));
 				break;
 			}

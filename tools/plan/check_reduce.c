@@ -116,11 +116,11 @@ static bool read_value(struct run *r, const struct cn_span *s, uint64_t len, boo
 	}
 	x = find(r, r->node, s, len);
 	if (x == NULL || x->at.offset > s->offset || x->at.offset + x->len < s->offset + len) {
-		fault(r, "it uses what is nowhere made");
+		fault(r, "it uses a value that no action computes");
 		return false;
 	}
 	if (!waits_for(r, r->node, r->action, x->writer)) {
-		fault(r, "it does not wait for what it uses");
+		fault(r, "it does not wait for its operands");
 		return false;
 	}
 	x->read = x->read || keeps;
@@ -138,7 +138,8 @@ static int write_value(struct run *r, const struct cn_span *s, uint64_t len, uin
 	if (x != NULL) {
 		if (x->at.offset != s->offset || x->len != len || x->read ||
 		    r->c->nodes[r->node].actions[r->action].kind != CN_ACT_REDUCE) {
-			fault(r, "it changes what was sent or copied, or a part of another value");
+			fault(r,
+			      "it overwrites data that was sent or copied, or part of another value");
 			return COLLNET_OK;
 		}
 	} else {
@@ -182,7 +183,7 @@ static void unite(struct run *r, uint64_t *left, const uint64_t *right)
 	ends(r, left, &a, &b);
 	ends(r, right, &c, &d);
 	if (ordered(r->c) && b + 1 != c) {
-		fault(r, "it combines what are not neighbours in the order of the ranks");
+		fault(r, "its operands are not adjacent in the order of the ranks");
 	}
 	for (uint32_t w = 0; w < r->words; w++) {
 		if (left[w] & right[w]) {

@@ -52,7 +52,7 @@ static int too_long(struct cn_err *err)
 {
 	return cn_fail(err, COLLNET_ELIMIT,
 		       "a routine of more than %u steps is too long for "
-		       "a compiler: take fewer hosts, or larger segments",
+		       "a compiler: use fewer hosts, or larger segments",
 		       EMIT_MPI_STEPS_MAX);
 }
 
@@ -140,7 +140,7 @@ static int find_cuts(struct mpi *m, struct cn_err *err)
 	m->ncuts = unique(m->cuts, m->ncuts);
 	if (m->ncuts * m->e->layout->nranks > UINT32_MAX / 2) {
 		return cn_fail(err, COLLNET_ELIMIT,
-			       "blocks of %" PRIu64 " pieces are too many: take "
+			       "blocks of %" PRIu64 " fragments are too many: use "
 			       "larger segments",
 			       m->ncuts);
 	}
@@ -427,7 +427,7 @@ int emit_mpi(const struct emit *e, const char *name, FILE *f, struct cn_err *err
 	if (e->plan->bytes == 0 && e->plan->op != CN_OP_BARRIER) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "a routine is made from a schedule of blocks with "
-			       "at least one byte: give --size");
+			       "at least one byte: specify --size");
 	}
 	rc = emit_order_make(e, &m.order, err);
 	rc = rc == COLLNET_OK ? find_cuts(&m, err) : rc;

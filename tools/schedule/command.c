@@ -56,7 +56,7 @@ static int take_node(struct run *r, const char *option, const char *text, uint32
 		return COLLNET_OK;
 	}
 	return cn_fail(&r->err, COLLNET_EINVAL,
-		       "%s: %.200s; give a host's name, or a rank from 0 "
+		       "%s: %.200s; specify a host's name, or a rank from 0 "
 		       "to %u",
 		       option, why.text, r->s.layout.nranks - 1);
 }

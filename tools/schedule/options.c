@@ -14,9 +14,9 @@ static const char help_text[] =
 	"           [OPTION...]\n"
 	"       collnet schedule --experiment NAME [--seed N] [--output DIR]\n"
 	"\n"
-	"Plans a collective operation, without using a network: which host sends what to which host,\n"
-	"and when. There is one rank per host, in the order of the topology. Prints a summary, unless\n"
-	"--emit, --check or --explain is given.\n"
+	"Plans a collective operation, without using a network: which host sends which data to which\n"
+	"host, and when. There is one rank per host, in the order of the topology. Prints a summary,\n"
+	"unless --emit, --check or --explain is given.\n"
 	"\n"
 	"operations: alltoall, allgather, barrier, bcast, scatter, gather, allreduce, reduce,\n"
 	"reduce_scatter, scan, exscan (of commutative reductions)\n"
@@ -34,7 +34,7 @@ static const char help_text[] =
 	"\n"
 	"what to show:\n"
 	"  --check               prove the schedule; if it is wrong, print why and exit with 1\n"
-	"  --explain             explain what was chosen, and why\n"
+	"  --explain             explain the choice of the algorithm\n"
 	"  --emit text|json|dot  print the schedule, or a drawing for Graphviz\n"
 	"  --emit mpi-c          print a C routine of MPI calls that performs it\n"
 	"  --name NAME           name of that routine (collnet_OPERATION)\n"
@@ -282,10 +282,10 @@ static int check_options(const struct schedule_options *o)
 		return tool_usage("--explain is text: drop --json");
 	}
 	if (o->phase_given && o->emit != EMIT_DOT) {
-		return tool_usage("--phase goes with --emit dot");
+		return tool_usage("--phase requires --emit dot");
 	}
 	if (o->name != NULL && o->emit != EMIT_MPI) {
-		return tool_usage("--name goes with --emit mpi-c");
+		return tool_usage("--name requires --emit mpi-c");
 	}
 	if (o->emit != EMIT_SUMMARY && (o->json || o->explain)) {
 		return tool_usage("--emit excludes --json and --explain");
@@ -341,7 +341,7 @@ int schedule_options_parse(struct schedule_options *o, int argc, char **argv)
 	}
 	if (o->experiment != NULL) {
 		if (optind < argc) {
-			return tool_usage("--experiment takes no operation");
+			return tool_usage("--experiment has no operation");
 		}
 		return o->not_of_experiment == NULL
 			       ? TOOL_OK

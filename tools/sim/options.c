@@ -445,7 +445,7 @@ static void defaults(struct sim_options *o)
 static int check_experiment(struct sim_options *o, int argc)
 {
 	if (optind < argc) {
-		return tool_usage("--experiment takes no operation");
+		return tool_usage("--experiment has no operation");
 	}
 	if (o->not_of_experiment != NULL) {
 		return tool_usage(

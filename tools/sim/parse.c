@@ -87,7 +87,7 @@ int sim_find_port(const struct cn_topo *t, const char *text, uint32_t *link, str
 		}
 	}
 	return cn_fail(err, COLLNET_EINVAL,
-		       "--port: '%.80s' is not a link that frames take; name "
+		       "--port: '%.80s' is not a link that carries frames; name "
 		       "its two ends, like s1-h0",
 		       text);
 }

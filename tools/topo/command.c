@@ -258,7 +258,7 @@ static int check_together(const struct topo_options *o, unsigned bit)
 				  "--uplink, --buffer and --uplink-buffer go with --shape");
 	}
 	if (bit == RANDOM && (o->file != NULL || !o->hosts_given)) {
-		return tool_usage("random takes no file, and needs --hosts N");
+		return tool_usage("random reads no file and requires --hosts N");
 	}
 	if (bit == DRAW && o->ring != NULL && o->phase_given) {
 		return tool_usage("--ring and --phase exclude each other");

@@ -436,7 +436,7 @@ static void warn_links(struct warnings *w, const struct topo_facts *f)
 	if (f->no_rate > 0) {
 		warn(w, "no-rate", f->no_rate,
 		     "%" PRIu32 " of %" PRIu32 " links %s no rate: "
-		     "predicted times take that of the nodes' interfaces, or 1 Gbit/s",
+		     "predictions use that of the nodes' interfaces, or 1 Gbit/s",
 		     f->no_rate, f->used, plural(f->no_rate, "has", "have"));
 	}
 	if (f->no_buffer > 0) {

@@ -26,7 +26,7 @@ def main(per_rank):
         team.allgather(array("d", draw.choices(own, k=SAMPLES)), samples)
         limits = sorted(samples)[SAMPLES::SAMPLES]
 
-        # What goes to each rank, and comes from each.
+        # The counts to and from each rank.
         ends = [0] + [bisect.bisect(own, limit) for limit in limits] + [per_rank]
         counts = array("i", [end - begin for begin, end in zip(ends, ends[1:])])
         from_ranks = array("i", bytes(4 * team.size))

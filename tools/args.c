@@ -330,8 +330,8 @@ int tool_parse_permutation(const char *text, enum cn_permutation *out, struct cn
 }
 
 /* `shorts`: how getopt is to go through the words; "+:h" ends at the first that is no option. */
-static int take_options(int argc, char **argv, const char *shorts, const struct option *options,
-			tool_take_fn *take, void *into)
+static int parse_options(int argc, char **argv, const char *shorts, const struct option *options,
+			 tool_option_fn *take, void *into)
 {
 	struct cn_err err = { 0 };
 	int opt, index = -1;
@@ -361,16 +361,16 @@ static int take_options(int argc, char **argv, const char *shorts, const struct 
 	return TOOL_OK;
 }
 
-int tool_options(int argc, char **argv, const struct option *options, tool_take_fn *take,
+int tool_options(int argc, char **argv, const struct option *options, tool_option_fn *take,
 		 void *into)
 {
-	return take_options(argc, argv, ":h", options, take, into);
+	return parse_options(argc, argv, ":h", options, take, into);
 }
 
-int tool_options_of_command(int argc, char **argv, const struct option *options, tool_take_fn *take,
-			    void *into)
+int tool_options_of_command(int argc, char **argv, const struct option *options,
+			    tool_option_fn *take, void *into)
 {
-	return take_options(argc, argv, "+:h", options, take, into);
+	return parse_options(argc, argv, "+:h", options, take, into);
 }
 
 const char *tool_option_name(const struct option *options, int opt)

@@ -15,7 +15,7 @@
  * net.core.netdev_max_backlog. */
 #define UNLIMITED_DEFAULT 1000u
 
-int shape_take(struct shape *s, int opt, char *arg, struct cn_err *err)
+int shape_option(struct shape *s, int opt, char *arg, struct cn_err *err)
 {
 	switch (opt) {
 	case SHAPE_OPT_SHAPE:

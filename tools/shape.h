@@ -40,7 +40,7 @@ enum shape_option {
 	"  --uplink-buffer FRAMES  of a port on an uplink (45)\n"
 
 /* COLLNET_EINVAL. */
-int shape_take(struct shape *s, int opt, char *arg, struct cn_err *err);
+int shape_option(struct shape *s, int opt, char *arg, struct cn_err *err);
 /* Whether a rate or buffer is given: they go with --shape, a topology file has its own. */
 bool shape_has_rates(const struct shape *s);
 /* The rates and buffers that were not given. COLLNET_ETOPO: the shape is not one. */

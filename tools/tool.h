@@ -77,19 +77,19 @@ int tool_parse_encapsulation(const char *text, enum cn_encapsulation *out, struc
 int tool_parse_permutation(const char *text, enum cn_permutation *out, struct cn_err *err);
 
 /*
- * Passes each option of a command line to `take`; a message of it gets the option's name in front.
- * Other arguments are in argv from optind on. TOOL_OK, TOOL_USAGE after a complaint, or
- * -1: help was asked for ("help" is an option whose val is 'h').
+ * Passes each option of a command line to `take`; the option's name precedes its messages. Other
+ * arguments are in argv from optind on. TOOL_OK, TOOL_USAGE after a message, or -1: help was
+ * requested ("help" is an option whose val is 'h').
  */
-typedef int tool_take_fn(void *into, int opt, char *arg, struct cn_err *err);
-int tool_options(int argc, char **argv, const struct option *options, tool_take_fn *take,
+typedef int tool_option_fn(void *into, int opt, char *arg, struct cn_err *err);
+int tool_options(int argc, char **argv, const struct option *options, tool_option_fn *take,
 		 void *into);
-/* The name of the option with this val, which is there. */
+/* The name of the option with this val, which exists. */
 const char *tool_option_name(const struct option *options, int opt);
-/* The same as tool_options(), up to the first argument that is not an option: what follows is
- * another command's. */
-int tool_options_of_command(int argc, char **argv, const struct option *options, tool_take_fn *take,
-			    void *into);
+/* The same as tool_options(), up to the first argument that is not an option: another command
+ * begins there. */
+int tool_options_of_command(int argc, char **argv, const struct option *options,
+			    tool_option_fn *take, void *into);
 
 #define TOOL_TEXT 32
 /* "16 KiB", "1000 B"; "20 Mbit/s"; "12.3 us", "4.56 ms". Return buf. */

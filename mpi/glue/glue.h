@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What components for MPI libraries share: MPI collectives as calls to the public interface of
- * libcollnet.
+ * Common code of the components for MPI libraries: MPI collectives as calls to the public interface
+ * of libcollnet.
  *
  * A component keeps a struct glue_comm per communicator and offers each collective call to the
  * glue. The glue serves the call, or returns GLUE_DECLINED, and the component passes the call to
- * what MPI would have used. The result is the same on all ranks of a communicator, because it
- * depends only on
+ * the function that MPI would have used. The result is the same on all ranks of a communicator,
+ * because it depends only on
  *
  *   - what the ranks agreed on at the communicator's first call (team.c), and
  *   - the bytes of the operation, which MPI requires to be equal on all ranks. It never depends on
@@ -45,8 +45,8 @@ struct glue_mpi {
 	bool threads;
 	/* Keep what the program may free before a persistent operation that uses it, or no longer.
 	 * NULL if no operation is persistent. */
-	void (*hold_type)(MPI_Datatype type, bool hold);
-	void (*hold_op)(MPI_Op op, bool hold);
+	void (*retain_type)(MPI_Datatype type, bool hold);
+	void (*retain_op)(MPI_Op op, bool hold);
 };
 
 /* Defined by the component. Open MPI itself uses types that MPI_Type_get_envelope() rejects. */
@@ -73,7 +73,7 @@ struct glue_comm {
 	bool persistent_by_mpi;	     /* a rank could not prepare one */
 	bool asking;		     /* the glue calls MPI: what that calls itself, is MPI's */
 	int64_t short_bytes;	     /* at most: calls of glue_serves_untried() that MPI performs */
-	bool told_short;	     /* that it does */
+	bool reported_short;	     /* that it does */
 };
 
 /* 1: prints one line per communicator to standard error: whether it is served, and if not, why.
@@ -87,7 +87,7 @@ void glue_set_select(const char *how, const char *name);
 typedef bool glue_node_function(int rank, char *out, size_t size);
 /* Prints one line about the ranks of MPI_COMM_WORLD, which has n, that lack what it takes. node may
  * be NULL. */
-void glue_tell_lacking(const bool *lacks, int n, const char *what, glue_node_function *node);
+void glue_report_lacking(const bool *lacks, int n, const char *what, glue_node_function *node);
 
 /* A communicator for which nothing is decided yet. */
 void glue_comm_init(struct glue_comm *c, const struct glue_mpi *mpi, void *self, int rank,
@@ -370,9 +370,9 @@ int64_t glue_offer_of(const struct glue_team *t);
  * unshared: among those that nobody uses. */
 struct glue_team *glue_find_free(MPI_Comm comm, const void *user, bool unshared, int64_t least);
 /* A team that was found free for the user is so again. NULL is none. */
-void glue_give_back(struct glue_team *t, const void *user);
+void glue_return_team(struct glue_team *t, const void *user);
 /* Whether the only communicator that uses a team has it for itself from now on. */
-bool glue_take_team(struct glue_team *t, const void *user);
+bool glue_acquire_team(struct glue_team *t, const void *user);
 /* The team of this user alone is free for the next congruent one. NULL has none. */
 void glue_free_team_of(const void *user);
 

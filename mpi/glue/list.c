@@ -131,7 +131,7 @@ struct glue_team *glue_find_free(MPI_Comm comm, const void *user, bool unshared,
 	return found;
 }
 
-void glue_give_back(struct glue_team *t, const void *user)
+void glue_return_team(struct glue_team *t, const void *user)
 {
 	pthread_mutex_lock(&lock);
 	if (t != NULL && user != NULL && t->user == user) {
@@ -140,7 +140,7 @@ void glue_give_back(struct glue_team *t, const void *user)
 	pthread_mutex_unlock(&lock);
 }
 
-bool glue_take_team(struct glue_team *t, const void *user)
+bool glue_acquire_team(struct glue_team *t, const void *user)
 {
 	bool taken;
 

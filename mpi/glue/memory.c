@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether a long call finds the memory that it takes. What is sent and received is copied to memory
- * that the daemon sees, and a reduction has a place for each value, while the daemon bounds the
- * memory of a user, the process its address space. A rank that has none when its operation starts
- * is too late: the others have started theirs and wait. So each rank asks for the memory of a
- * blocking call before it starts, and the call is left to MPI unless all have it. What all ranks
- * had once is not asked for again: the library keeps it for the next operation. Of a gather or
- * scatter, that is what a rank takes that is not the root.
+ * Reserves memory for long calls. Data is copied to and from memory shared with the daemon, and a
+ * reduction has a buffer for each value; the daemon bounds the memory of a user, and the process
+ * has a limited address space. A rank without memory when its operation starts fails too late: the
+ * others have started theirs and wait. Each rank therefore allocates the memory of a blocking call
+ * before it starts, and the call is left to MPI unless all succeed. A size that all ranks had once
+ * is not checked again: the library keeps the memory for the next operation. For a gather or
+ * scatter, that is the size of a rank other than the root.
  *
- * A non-blocking call cannot ask the other ranks. It goes by what blocking ones have found, and if
- * that does not tell, by its length. The ranks agree on a persistent call after its preparation.
- * Operations with a count per rank are not asked for, since a rank does not know the others'
- * counts, except MPI_Allgatherv() and MPI_Reduce_scatter(), whose counts all ranks know.
+ * A non-blocking call cannot exchange messages with the other ranks. It uses the results of
+ * blocking calls or, without any, its length. The ranks agree on a persistent call after its
+ * preparation. Operations with a count per rank are not checked, since a rank does not know the
+ * others' counts, except MPI_Allgatherv() and MPI_Reduce_scatter(), whose counts all ranks know.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -162,10 +162,10 @@ static int allocate(const struct glue_call *k, struct glue_packed *p, size_t byt
 }
 
 /* The types of packed blocks are held, or no longer. */
-static void hold_types(const struct glue_mpi *mpi, const struct glue_blocks *b, bool hold)
+static void retain_types(const struct glue_mpi *mpi, const struct glue_blocks *b, bool hold)
 {
 	for (uint32_t i = 0; i < (b->types != NULL ? b->n : 1); i++) {
-		mpi->hold_type(b->types != NULL ? b->types[i] : b->type, hold);
+		mpi->retain_type(b->types != NULL ? b->types[i] : b->type, hold);
 	}
 }
 
@@ -197,7 +197,7 @@ static int keep(const struct glue_mpi *mpi, struct glue_packed *p)
 			b->types = types;
 		}
 	}
-	hold_types(mpi, b, true);
+	retain_types(mpi, b, true);
 	p->holder = mpi;
 	return MPI_SUCCESS;
 }
@@ -212,7 +212,7 @@ void glue_packed_free(struct glue_packed *p)
 		free(p->owned);
 	}
 	if (p->holder != NULL) {
-		hold_types(p->holder, &p->blocks, false);
+		retain_types(p->holder, &p->blocks, false);
 	}
 	free(p->arrays);
 	free(p->counts);

@@ -32,7 +32,7 @@ static void list_ranks(char *out, size_t size, const bool *lacks, int n)
 	}
 }
 
-void glue_tell_lacking(const bool *lacks, int n, const char *what, glue_node_function *node)
+void glue_report_lacking(const bool *lacks, int n, const char *what, glue_node_function *node)
 {
 	char ranks[200] = "", nodes[200] = "", name[80], last[80] = "";
 

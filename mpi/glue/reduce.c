@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MPI's reductions by means of collnet's. Predefined types and operations that collnet has are its
- * own; all others become a user-defined operation that MPI applies to a piece at a time. Elements
- * are packed if they are not contiguous, so that a layout that differs between ranks does no harm.
+ * MPI's reductions by means of collnet's. collnet computes the predefined types and operations that
+ * it supports; all others become a user-defined operation that MPI applies to one fragment at a
+ * time. Elements are packed if they are not contiguous, so that their layout may differ between
+ * ranks.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -289,7 +290,7 @@ static int start_by_mpi(struct glue_call *k, struct reduce *r, const struct glue
 	PMPI_Op_commutative(op, &user->commutative);
 	*x = (struct glue_by_mpi){ .type = type, .op = op, .comm = k->comm, .used = true };
 	if (k->persistent) {
-		k->c->mpi->hold_op(op, true);
+		k->c->mpi->retain_op(op, true);
 	}
 	user->element = x->size = (size_t)size;
 	x->contiguous = glue_is_contiguous(type);

@@ -12,13 +12,13 @@
  * one side is clearly slower: the longer a call, the smaller the difference that suffices, because
  * trials of the slower side cost more and the first trial and the scheduler disturb it less.
  *
- * A choice that is clear is also that of communicators of as many ranks on as many nodes, if all
- * their ranks have found it. One of these that comes while they still try does not try. Programs
- * that divide their ranks into rows and columns would else try as often.
+ * A clear choice also applies to communicators of as many ranks on as many nodes, if all their
+ * ranks have seen it. While trials are in progress elsewhere, such a communicator makes none.
+ * Otherwise programs that divide their ranks into rows and columns would repeat the trials in each.
  *
- * What is not tried is collnet's, except short calls of ranks that have a node each, which are
- * MPI's: two switches of processes, to a daemon and back, take longer than what collnet saves on
- * the link. What is short depends on the link's rate.
+ * collnet performs untried calls, except short calls of ranks that have a node each, which MPI
+ * performs: two process switches, to a daemon and back, take longer than collnet saves on the link.
+ * The limit of short calls depends on the link's rate.
  *
  * Operations with a count per rank have one choice for all sizes, because a rank does not know the
  * others' counts.
@@ -334,7 +334,7 @@ bool glue_serves_untried(struct glue_call *k, enum glue_op op, size_t bytes)
 	    !is_short(k, bytes)) {
 		return glue_has_memory(k, op, bytes);
 	}
-	if (!k->c->told_short && k->c->rank == 0) {
+	if (!k->c->reported_short && k->c->rank == 0) {
 		char text[160];
 
 		snprintf(text, sizeof(text),
@@ -343,7 +343,7 @@ bool glue_serves_untried(struct glue_call *k, enum glue_op op, size_t bytes)
 			 (long long)k->c->short_bytes);
 		glue_explain(k->c, k->comm, 2, text);
 	}
-	k->c->told_short = true;
+	k->c->reported_short = true;
 	return false;
 }
 

@@ -153,7 +153,7 @@ static void *create_in_thread(void *arg)
 	return NULL;
 }
 
-static int create_beside_progress(const struct glue_comm *c, struct creation *n)
+static int create_during_progress(const struct glue_comm *c, struct creation *n)
 {
 	const struct timespec pause = { 0, 100 * 1000 };
 	pthread_t thread;
@@ -199,7 +199,7 @@ static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const 
 		}
 	}
 	if (why == NULL) {
-		status = create_beside_progress(c, &n);
+		status = create_during_progress(c, &n);
 		why = status == COLLNET_OK ? NULL : n.why;
 	}
 	if (why != NULL) {
@@ -312,7 +312,7 @@ static struct glue_team *find_common(struct glue_comm *c, MPI_Comm comm, const s
 	while (rc == MPI_SUCCESS && v[0] != 0 && !are_equal(v)) {
 		const int64_t last = -v[1];
 
-		glue_give_back(mine, user);
+		glue_return_team(mine, user);
 		mine = glue_find_free(comm, user, unshared, last);
 		offer(v, mine);
 		rc = k != NULL ? glue_min(k, v, PAIR) : glue_min_by_mpi(c, v, PAIR, comm);
@@ -320,7 +320,7 @@ static struct glue_team *find_common(struct glue_comm *c, MPI_Comm comm, const s
 	if (rc == MPI_SUCCESS && v[0] != 0) {
 		return mine;
 	}
-	glue_give_back(mine, user);
+	glue_return_team(mine, user);
 	return NULL;
 }
 
@@ -409,7 +409,7 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
  */
 static bool has_team_alone(struct glue_comm *c, MPI_Comm comm)
 {
-	if (glue_take_team(c->team, c) && c->rank == 0) {
+	if (glue_acquire_team(c->team, c) && c->rank == 0) {
 		glue_explain(c, comm, 2, own_team);
 	}
 	return c->team->user == c;
@@ -425,7 +425,7 @@ static void leave_shared(struct glue_comm *c, MPI_Comm comm)
 	c->tried_team = true;
 	offer(v + 1, own);
 	if (glue_min_by_mpi(c, v, 1 + PAIR, comm) != MPI_SUCCESS) {
-		glue_give_back(own, c);
+		glue_return_team(own, c);
 		return;
 	}
 	own = find_common(c, comm, NULL, c, true, own, v + 1);

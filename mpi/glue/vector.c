@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MPI's collectives with a count for each rank. A rank knows its own counts only, so these calls
- * are never declined for them: a block that is longer than COLLNET_BLOCK_MAX is an error. Only of
- * an allgather all ranks know all counts.
+ * MPI's collectives with a count for each rank. A rank knows only its own counts, so these calls
+ * are never declined because of them: a block longer than COLLNET_BLOCK_MAX is an error. All ranks
+ * know all counts only in an allgather.
  */
 #include "mpi/glue/glue.h"
 

@@ -315,7 +315,7 @@ void glue_unprepare(struct glue_call *k)
 		k->request = NULL;
 	}
 	if (k->by_mpi.used) {
-		k->c->mpi->hold_op(k->by_mpi.op, false);
+		k->c->mpi->retain_op(k->by_mpi.op, false);
 		k->by_mpi.used = false;
 	}
 	release(k);

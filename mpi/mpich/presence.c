@@ -2,12 +2,12 @@
 /*
  * Which ranks have the library preloaded. A node may lack the package, and an argument set of
  * mpiexec the variable: a rank there would call another operation of MPICH's than those that decide
- * together whether collnet serves a communicator, and they would wait for one another. So each rank
- * puts a value of its own into the job's key-value space, at the PMI server, before MPI_Init(). In
- * that, all ranks have put their addresses there and waited for one another, so that what is not
- * there then will never be.
+ * together whether collnet serves a communicator, and they would wait for one another. Each rank
+ * therefore puts a value into the job's key-value space, at the PMI server, before MPI_Init(). In
+ * MPI_Init() all ranks put their addresses there and wait for one another, so a value that is
+ * missing afterwards will never be put.
  *
- * Hydra forgets what is put before PMI's "init". MPICH's own may follow this one.
+ * Hydra discards values put before PMI's "init". MPICH's own "init" may follow this one.
  *
  * Under a launcher without such a server, all ranks count as ranks with the library. The linker
  * reports one that is not installed on every node that lacks it.
@@ -85,7 +85,7 @@ bool mpich_is_on_all(int rank, int size)
 		}
 	}
 	if (!complete && rank == first && lacks != NULL) {
-		glue_tell_lacking(lacks, size, "libcollnet_mpich.so in LD_PRELOAD", NULL);
+		glue_report_lacking(lacks, size, "libcollnet_mpich.so in LD_PRELOAD", NULL);
 	}
 	free(lacks);
 	return complete;

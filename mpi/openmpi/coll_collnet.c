@@ -85,7 +85,7 @@ int glue_unpack_block(const void *bytes, size_t size, void *data, int count, MPI
 	return ompi_datatype_sndrcv(bytes, (int)size, MPI_PACKED, data, count, type);
 }
 
-static void hold_type(MPI_Datatype type, bool hold)
+static void retain_type(MPI_Datatype type, bool hold)
 {
 	if (hold) {
 		OBJ_RETAIN(type);
@@ -99,7 +99,9 @@ static void progress(void)
 	opal_progress(); /* returns an int since Open MPI 5 */
 }
 
-static struct glue_mpi open_mpi = { NULL, min_of, bcast_of, progress, false, hold_type, hold_op };
+static struct glue_mpi open_mpi = {
+	NULL, min_of, bcast_of, progress, false, retain_type, retain_op
+};
 
 /* ---- the blocking collectives --------------------------------------------------------------- */
 

@@ -97,7 +97,7 @@ bool presence_is_on_all(MPI_Comm comm);
 /* Puts the non-blocking and the persistent collectives into a module. */
 void nonblocking_offer(module_t *m);
 /* Keeps an operation of a program's for a persistent one, or no longer. */
-void hold_op(MPI_Op op, bool hold);
+void retain_op(MPI_Op op, bool hold);
 /* MPI is finalized. */
 void nonblocking_close(void);
 

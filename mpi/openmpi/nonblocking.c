@@ -5,9 +5,9 @@
  * in any thread, and completes them.
  *
  * The program may free the communicator, the datatypes and the operation of a call before it is
- * complete. The request holds the communicator. The others Open MPI's functions hold, in the part
- * of the request that all of its non-blocking collectives have; but not those of persistent ones,
- * which are complete when these functions look: the glue holds them.
+ * complete. The request retains the communicator. Open MPI's functions retain the others, in the
+ * part of the request that all of its non-blocking collectives have; but not those of persistent
+ * ones, which are complete when these functions check: the glue retains them.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -104,7 +104,7 @@ static request_t *new_request(module_t *m, MPI_Comm comm, bool persistent)
 /* ---- progress ------------------------------------------------------------------------------- */
 
 /* Takes those that are complete from the list. */
-static request_t *take_completed(void)
+static request_t *remove_completed(void)
 {
 	request_t *completed = NULL, **end = &completed, **at = &first;
 
@@ -134,7 +134,7 @@ static int progress(void)
 		return 0;
 	}
 	const bool pending = first != NULL;
-	r = take_completed();
+	r = remove_completed();
 	pthread_mutex_unlock(&lock);
 	while (r != NULL) {
 		request_t *next = r->next;
@@ -232,7 +232,7 @@ static int prepared(request_t *r, int rc, ompi_request_t **out)
 	return rc;
 }
 
-void hold_op(MPI_Op op, bool hold)
+void retain_op(MPI_Op op, bool hold)
 {
 	if (hold) {
 		OBJ_RETAIN(op);

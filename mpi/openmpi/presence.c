@@ -7,8 +7,8 @@
  * addresses: before MPI_Init() exchanges what all processes of the job have published. A
  * communicator has a module only if all its processes have published the same.
  *
- * What is published is looked up where it is already: a process that has published nothing is not
- * waited for.
+ * Lookups return only values that are already present: they do not wait for a process that has
+ * published nothing.
  */
 #include "mpi/openmpi/coll_collnet.h"
 
@@ -86,7 +86,7 @@ static void tell(const uint32_t *published, int size, int rank)
 		wanted = wanted || PRIORITY_OF(published[i]) > 0;
 	}
 	if (wanted && first == rank) {
-		glue_tell_lacking(lacks, size, "the component mca_coll_collnet.so", node_of);
+		glue_report_lacking(lacks, size, "the component mca_coll_collnet.so", node_of);
 	}
 	free(lacks);
 }

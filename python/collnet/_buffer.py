@@ -152,7 +152,7 @@ class Buffer:
         return count, kind
 
 
-# Codes, and those among them of each size; the size of an 'l' depends on who wrote it.
+# Codes, and those of each size; the size of an 'l' depends on the platform of its writer.
 _NATIVE = {"bhilqn": "bhiq", "BHILQN": "BHIQ", "fd": "fd", "?": "?", "c": "c"}
 _FLOATS = {2: Type.FLOAT16, 4: Type.FLOAT32, 8: Type.FLOAT64}
 _SIGNED = {1: Type.INT8, 2: Type.INT16, 4: Type.INT32, 8: Type.INT64}
@@ -232,7 +232,7 @@ class UserCall:
         self.__index__ = self._calls.__next__
 
     def end(self):
-        """After the last call. What a signal's handler raises in the collector would be lost."""
+        """After the last call. An exception of a signal's handler in the collector would be lost."""
         if self._calls is not None:
             self._calls.close()
 

@@ -24,7 +24,7 @@ _lingering = []
 
 
 class _Allocation(weakref.ref):
-    """Memory of alloc(), which is unused when its object is gone."""
+    """Memory of alloc(), which is unused when its object is collected."""
     address = None
 
 
@@ -68,7 +68,7 @@ class _Memory:
                 del self.unused[0]
 
     def close(self):
-        """Closes the context unless it is in use; returns whether it has."""
+        """Closes the context unless it is in use; returns whether it was closed."""
         self.reap()
         self.requests = [request for request in self.requests if not request._abandon(0)]
         if self.used or self.requests:

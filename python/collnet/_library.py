@@ -19,7 +19,7 @@ SONAME = "libcollnet.so.0"
 
 
 class Status(enum.IntEnum):
-    """What functions of the library return; exceptions have it as their code."""
+    """Status codes of the library's functions; exceptions have one as their code."""
     OK = 0
     INPROGRESS = 1
     EINVAL = -1
@@ -77,7 +77,7 @@ class Type(enum.IntEnum):
 
 
 class Op(enum.IntEnum):
-    """What combines two elements."""
+    """Operations that combine two elements."""
     SUM = 1
     PROD = 2
     MIN = 3
@@ -131,7 +131,7 @@ def check_callable(name, value):
 
 
 def integer(name, kind, value, what="an integer"):
-    """An integer of this type of C. ctypes alone would drop the bits for which it has no room."""
+    """An integer of this C type. ctypes alone would silently drop excess bits."""
     value = whole(name, value, what)
     if kind(value).value != value:
         bits, sign = 8 * ctypes.sizeof(kind), kind(-1).value < 0
@@ -149,7 +149,7 @@ def sequence(name, values, what):
 
 
 def integers(name, kind, values):
-    """An array of integers of this type of C."""
+    """An array of integers of this C type."""
     values = [integer(name, kind, value) for value in sequence(name, values, "integers")]
     return (kind * len(values))(*values)
 
@@ -299,7 +299,7 @@ FUNCTIONS.update(("collnet_i" + name, (c_int, [_pointer] + arguments + [_options
 
 
 def _checked(name, function):
-    """The function, which is called with integers of its arguments' types."""
+    """The function, called with integers of its arguments' types."""
     places = [(i, kind) for i, kind in enumerate(function.argtypes) if kind in _INTEGERS]
 
     def call(*arguments):

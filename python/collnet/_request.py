@@ -20,7 +20,8 @@ from ._library import (CollnetError, Handle, Status, check_caller, error, librar
 # Milliseconds after which a wait lets Python look at signals.
 SLICE = 200
 
-# Requests of a context that are outstanding before completed ones that nobody waits for are looked for.
+# With more outstanding requests of a context, a new one first collects those that have completed
+# and that no thread waits for.
 MANY = 16
 
 _TRY = operator.methodcaller("acquire", False)

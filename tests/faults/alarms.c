@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Short jobs, one after another, beside processes that only burn time: none may fail. */
+/* Short jobs, one after another, with other processes that only use processor time: none may fail.
+ */
 #include "cluster.h"
 
 #include <signal.h>

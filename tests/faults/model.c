@@ -4,7 +4,7 @@
  * size and root; and byte i of what rank s has for rank d follows from the seed, n, s, d and i. So
  * every rank knows what it must receive.
  *
- * Every fourth operation is a barrier, so that no rank is far ahead when all are told to stop.
+ * Every fourth operation is a barrier, so that no rank is far ahead when all are to stop.
  */
 #include "cluster.h"
 
@@ -91,7 +91,7 @@ static int ring(struct rank *r, size_t bytes, const struct collnet_coll_options 
 	if (rc == COLLNET_OK) {
 		return rc;
 	}
-	/* Who is gone, a message that does not come cannot tell: the team does. */
+	/* The error of the team, not of a missing message, names the rank that is gone. */
 	snprintf((char *)r->recv, TEXT_MAX, "endpoints: %s", collnet_error(r->ctx));
 	rc = collnet_barrier(r->team, o);
 	if (rc != COLLNET_OK) {

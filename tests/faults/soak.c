@@ -60,7 +60,7 @@ static bool bad(const struct cluster *c, const char *what, uint32_t rank)
 	return false;
 }
 
-/* All are told to stop at an operation that none has reached. */
+/* All stop at an operation that none has reached. */
 static bool finish(struct cluster *c)
 {
 	struct job *j = &c->shared->job;

@@ -153,7 +153,7 @@ void say(struct fixture *w, int i, const void *m, size_t len)
 }
 
 /* A message with descriptors, which must not come in. */
-void say_descriptors(struct fixture *w, int i, const void *m, size_t len, uint32_t n)
+void send_with_descriptors(struct fixture *w, int i, const void *m, size_t len, uint32_t n)
 {
 	union {
 		struct cmsghdr align;

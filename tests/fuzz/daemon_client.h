@@ -47,7 +47,7 @@ void settle(struct fixture *w, int i);
 /* Client i sends a message, and the daemon serves it. */
 void say(struct fixture *w, int i, const void *m, size_t len);
 /* The same, with n descriptors, which must not come in. */
-void say_descriptors(struct fixture *w, int i, const void *m, size_t len, uint32_t n);
+void send_with_descriptors(struct fixture *w, int i, const void *m, size_t len, uint32_t n);
 
 /* Client i has its rings made, unless it has them. */
 void make_rings(struct fixture *w, int i);

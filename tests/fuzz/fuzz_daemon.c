@@ -4,7 +4,7 @@
  * are well formed, memory outside of their regions is not touched, and after their end nothing
  * of them is left.
  *
- * The input is a list of steps, each of them a byte and its arguments (what is missing is 0). The
+ * The input is a list of steps, each of them a byte and its arguments (missing ones are 0). The
  * client of a step is its highest bit.
  *
  *   0 n bytes[n]        these bytes are a message
@@ -293,7 +293,7 @@ static void step_region(struct fixture *w, int i)
 	} else if (kind == 2) {
 		m.bytes = (uint64_t)byte(w) << 28;
 	} else if (kind >= 3) {
-		say_descriptors(w, i, &m, sizeof(m), kind == 3 ? 1 : kind - 2u);
+		send_with_descriptors(w, i, &m, sizeof(m), kind == 3 ? 1 : kind - 2u);
 		return;
 	}
 	say(w, i, &m, sizeof(m));
@@ -392,7 +392,7 @@ static int lowest_descriptor(void)
 	return fd;
 }
 
-/* Of clients that are gone nothing remains in the engine. */
+/* Nothing of disconnected clients remains in the engine. */
 static void check_nothing_left(const struct cn_daemon *d)
 {
 	const struct cn_engine *e = d->runtime.engine;

@@ -66,7 +66,7 @@ struct fixture {
 	bool ready[MEMBERS];
 	struct cn_endpoint *endpoints[ENDPOINTS];
 	struct request requests[REQUESTS];
-	bool good; /* nobody disturbs: every request ends well */
+	bool good; /* undisturbed: every request succeeds */
 };
 
 static void done(struct cn_done *d, int status, const char *text)
@@ -507,28 +507,28 @@ static void join_good(struct script *s, struct fixture *w, uint32_t rank)
 /* A node that keeps the rules gets its message through, and a job. */
 static void good_node(struct script *s, struct fixture *w)
 {
-	static struct fixture other_world;
-	struct fixture *both[2] = { w, &other_world };
+	static struct fixture other_fixture;
+	struct fixture *both[2] = { w, &other_fixture };
 	struct script good;
 	const size_t bytes = 5000;
 	struct request *r;
 
-	memset(&other_world, 0, sizeof(other_world));
-	good = script_of(&other_world, "\x02\0\0\0\2\1", "good");
+	memset(&other_fixture, 0, sizeof(other_fixture));
+	good = script_of(&other_fixture, "\x02\0\0\0\2\1", "good");
 	script_check(script_exchange(s, &good, sees_self, both));
 	post_recv(s, w, bytes);
-	script_check(cn_endpoint_open(other_world.engine, OWNER, OWNER, 7,
-				      &other_world.endpoints[0], NULL) == COLLNET_OK);
-	r = request(&other_world, bytes, 0, s->now + 30000 * CN_MS);
+	script_check(cn_endpoint_open(other_fixture.engine, OWNER, OWNER, 7,
+				      &other_fixture.endpoints[0], NULL) == COLLNET_OK);
+	r = request(&other_fixture, bytes, 0, s->now + 30000 * CN_MS);
 	script_check(r != NULL);
-	script_check(cn_endpoint_send(other_world.endpoints[0], s->now, "self", 7, r->send, bytes,
+	script_check(cn_endpoint_send(other_fixture.endpoints[0], s->now, "self", 7, r->send, bytes,
 				      r->deadline, &r->done, NULL) == COLLNET_OK);
 	join_good(s, w, 0);
-	join_good(&good, &other_world, 1);
-	w->good = other_world.good = true; /* from here on nothing may fail */
+	join_good(&good, &other_fixture, 1);
+	w->good = other_fixture.good = true; /* from here on nothing may fail */
 	script_check(script_exchange(s, &good, none_busy, both));
-	w->good = other_world.good = false;
-	cn_engine_free(other_world.engine);
+	w->good = other_fixture.good = false;
+	cn_engine_free(other_fixture.engine);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

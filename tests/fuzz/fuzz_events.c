@@ -75,7 +75,7 @@ struct fixture {
 	uint32_t n, window, reorder, limit, pool;
 	uint32_t first; /* sequence number of every session; 0: the transport's own */
 	struct channel_frame channel[CHANNEL];
-	uint32_t on_way;
+	uint32_t nin_flight;
 	bool garbled;
 };
 
@@ -254,12 +254,12 @@ static void start(struct fixture *w, uint32_t id)
 
 static void put(struct fixture *w, uint32_t to, const struct cn_frame *f)
 {
-	struct channel_frame *c = &w->channel[w->on_way];
+	struct channel_frame *c = &w->channel[w->nin_flight];
 
-	if (w->on_way == CHANNEL) {
+	if (w->nin_flight == CHANNEL) {
 		return; /* full: lost */
 	}
-	w->on_way++;
+	w->nin_flight++;
 	c->to = to;
 	c->len = (uint32_t)f->head_len + f->payload_len;
 	script_check(c->len <= FRAME_MAX && f->head_len >= CN_ETH_HEADER);
@@ -285,10 +285,10 @@ static bool send_one(struct fixture *w, uint32_t id)
 	return true;
 }
 
-static void take_out(struct fixture *w, uint32_t i)
+static void remove_in_flight(struct fixture *w, uint32_t i)
 {
-	w->on_way--;
-	memmove(&w->channel[i], &w->channel[i + 1], (w->on_way - i) * sizeof(w->channel[0]));
+	w->nin_flight--;
+	memmove(&w->channel[i], &w->channel[i + 1], (w->nin_flight - i) * sizeof(w->channel[0]));
 }
 
 static void arrive(struct fixture *w, uint32_t i)
@@ -299,7 +299,7 @@ static void arrive(struct fixture *w, uint32_t i)
 
 	script_check(copy != NULL);
 	memcpy(copy, w->channel[i].data, len);
-	take_out(w, i);
+	remove_in_flight(w, i);
 	f = cn_rx_frame_raw(copy, len);
 	cn_node_input(w->nodes[to].node, w->s.now, &f);
 	free(copy);
@@ -345,7 +345,7 @@ static void check_pair(const struct fixture *w, uint32_t a, uint32_t b)
 	}
 }
 
-static void check_world(const struct fixture *w)
+static void check_fixture(const struct fixture *w)
 {
 	for (uint32_t a = 0; a < w->n; a++) {
 		const struct node *n = &w->nodes[a];
@@ -387,16 +387,16 @@ static void settle(struct fixture *w)
 	for (uint32_t round = 0; round < SETTLE_MAX && !done; round++) {
 		bool more = true;
 
-		while (more || w->on_way > 0) {
-			while (w->on_way > 0) {
+		while (more || w->nin_flight > 0) {
+			while (w->nin_flight > 0) {
 				arrive(w, 0);
 			}
 			more = false;
 			for (uint32_t i = 0; i < w->n; i++) {
-				more |= w->on_way < CHANNEL / 2 && send_one(w, i);
+				more |= w->nin_flight < CHANNEL / 2 && send_one(w, i);
 			}
 		}
-		check_world(w);
+		check_fixture(w);
 		done = true;
 		for (uint32_t a = 0; a < w->n; a++) {
 			for (uint32_t b = 0; b < w->n; b++) {
@@ -460,29 +460,29 @@ static void trouble(struct fixture *w, uint32_t x)
 static void step(struct fixture *w)
 {
 	uint8_t b = script_byte(&w->s), x = b >> 3;
-	uint32_t i = w->on_way > 0 ? x % w->on_way : 0;
+	uint32_t i = w->nin_flight > 0 ? x % w->nin_flight : 0;
 
 	switch (b & 7) {
 	case 0:
 		send_one(w, x % w->n);
 		break;
 	case 1:
-		if (w->on_way > 0) {
+		if (w->nin_flight > 0) {
 			arrive(w, i);
 		}
 		break;
 	case 2:
-		if (w->on_way > 0) {
-			take_out(w, i);
+		if (w->nin_flight > 0) {
+			remove_in_flight(w, i);
 		}
 		break;
 	case 3:
-		if (w->on_way > 0 && w->on_way < CHANNEL) {
-			w->channel[w->on_way++] = w->channel[i];
+		if (w->nin_flight > 0 && w->nin_flight < CHANNEL) {
+			w->channel[w->nin_flight++] = w->channel[i];
 		}
 		break;
 	case 4:
-		if (w->on_way > 0) {
+		if (w->nin_flight > 0) {
 			uint8_t at = script_byte(&w->s);
 
 			w->channel[i].data[at % w->channel[i].len] ^= script_byte(&w->s);
@@ -526,7 +526,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint32_t i = 0; i < STEPS_MAX && w->s.at < w->s.len; i++) {
 		step(w);
 		if (!w->garbled) {
-			check_world(w);
+			check_fixture(w);
 		}
 	}
 	if (!w->garbled) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bytes as a story that happens to a transport: frames come in, time passes, frames go out. Random
- * bytes alone would hardly get past the first checks of a frame, so a script can also ask for
- * frames whose header is right up to the point where it chooses to be wrong.
+ * Bytes as a script for a transport: frames arrive, time passes, frames are sent. Random bytes
+ * alone would rarely pass the first checks of a frame, so a script can also request frames whose
+ * header is valid up to a chosen error.
  *
- * A script is a list of steps, each of them a byte and its arguments (what is missing is 0):
+ * A script is a list of steps, each of them a byte and its arguments (missing ones are 0):
  *
  *   0 peer n bytes[n]               a frame with these bytes after the Ethernet header
  *   1 peer type flags seq ack stream[4] n bytes[n]
  *                                   a frame of the peer's session; seq and ack are added to the
- *                                   numbers that would be right, and the length is a lie
+ *                                   correct numbers, and the length is wrong
  *                                   where the high four bits of the type are not 0
  *   2 peer flags epoch how n        a hello, with a name of n bytes; how: which of its nonce,
  *                                   echo and epoch are right (script.c, nonces())
@@ -73,7 +73,7 @@ void script_session_frame(struct script *s, struct cn_node *node, uint8_t peer,
 			  const struct cn_wire *wire, const uint8_t *payload, size_t len);
 /* Passes the next deadline, if there is one not later than `until`; else false. */
 bool script_pass_deadline(struct script *s, cn_time until);
-/* All peers of the script are gone, and what was kept for them is back. */
+/* All peers of the script are down, and their buffers are free. */
 void script_end_peers(struct script *s);
 /*
  * Two machines exchange frames and time until over() is true; false: not within a bounded number

@@ -2,10 +2,10 @@
 /*
  * The library on a real network, at length: what calls.c tries once is done here with every size,
  * hundreds of teams, and ranks that disagree. Runs as every rank of a team; the words of the
- * command line say what is to be done:
+ * command line select the checks:
  *
  *   sizes        exchanges of every size from nothing to three frames and a byte
- *   mismatch     ranks that call different things: all fail, none waits for ever
+ *   mismatch     ranks that call different things: all fail, none waits forever
  *   teams        many teams one after another
  *   endpoints    messages to endpoints that are there, are not there any more, never were
  *   missing LIST creates the team in 700 ms; fails with exactly those ranks missing
@@ -147,7 +147,7 @@ static void sizes(void)
 
 enum { ALLTOALL, ALLGATHER, BARRIER };
 
-/* What the odd rank calls, and what the others do. */
+/* The call of the odd rank, and that of the others. */
 static const struct quarrel {
 	const char *what;
 	int odd, other;
@@ -275,7 +275,7 @@ static void teams(void)
 	n = 32;
 	CHECK(collnet_get_jobs(c, jobs, &n) == COLLNET_OK && n >= 1 && n <= 3);
 
-	/* A team of one has nobody to wait for. */
+	/* A team of one rank does not wait. */
 	if (rank == 0) {
 		struct collnet_team_options o;
 		collnet_team_t *team;

@@ -3,7 +3,7 @@
 # disagree, hundreds of teams, endpoints that come and go.
 # run: asan
 # timeout: 600
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need api

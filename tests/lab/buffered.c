@@ -183,7 +183,7 @@ static void destroyed_at_once(void)
 }
 
 /* Rank 1 gathers a byte more. What its call does not know, its next one says. */
-static void told_later(void)
+static void reported_later(void)
 {
 	collnet_team_t *team = duplicate();
 	struct collnet_coll_options o;
@@ -236,7 +236,7 @@ int main(void)
 	complete_at_once();
 	back_to_back();
 	destroyed_at_once();
-	told_later();
+	reported_later();
 	end_of_the_process();
 	return 0;
 }

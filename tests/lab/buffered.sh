@@ -2,7 +2,7 @@
 # Calls that return before their operation has ended: what they sent arrives, and their errors are
 # reported by the next call.
 # timeout: 300
-# beside: others
+# concurrent: yes
 # run: user asan-long
 . "$(dirname "$0")/lib.sh"
 need_lab

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Every call of the library, through the daemon and directly, with memory of every kind.
 # timeout: 400
-# beside: others
+# concurrent: yes
 # run: asan
 . "$(dirname "$0")/lib.sh"
 need_lab

@@ -187,7 +187,7 @@ fi
 [ -z "$(find . -name 'collnet-compare.*')" ] || fail "a directory is left: $(find . -name 'coll*')"
 echo "ok: table, CSV, plot"
 
-# ---- what is wrong is seen -------------------------------------------------------------------
+# ---- errors are detected ----------------------------------------------------------------------
 
 # library NAME REAL FILE: a compiler mpicc.NAME that adds FILE, and its mpirun.
 library() {

@@ -98,7 +98,7 @@ for r in 0 1 3; do
 	has "rank 2 on node h2 died" error.$r
 done
 
-# ---- a daemon is killed and comes back -------------------------------------------------------
+# ---- a daemon is killed and restarts ----------------------------------------------------------
 rm -f pid.* status.* error.*
 lab 4 '
 	if [ $COLLNET_RANK = 3 ]; then
@@ -165,7 +165,7 @@ for r in 0 2 3; do
 done
 has "collnetd on this node does not respond" error.1
 
-# ---- ranks that do not come ------------------------------------------------------------------
+# ---- missing ranks ---------------------------------------------------------------------------
 rm -f pid.*
 lab 2 '
 	touch $HERE/pid.$COLLNET_RANK
@@ -231,7 +231,7 @@ lab 1 '
 		refused "--user none keeps" -i eth0 --ethertype 0x88B6 --user nobody --node h0 \
 			--socket $HERE/other.sock
 	fi
-	# The library says what is missing, too.
+	# The library also reports what is missing.
 	if COLLNET_SOCKET=$HERE/nothing collnet status >none 2>&1; then exit 9; fi
 	grep -q "no collnetd at $HERE/nothing: start it with .collnetd -i IFACE" none || {
 		cat none

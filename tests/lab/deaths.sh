@@ -48,9 +48,9 @@ run_case() {
 	got=$?
 }
 
-# told WORDS RANK...: these ranks ended with an error that has the words, soon after the killing. A busy
+# failed_with WORDS RANK...: these ranks ended with an error that has the words, soon after the kill. A busy
 # machine delays a process now and then; what is detected late is late each time.
-told() {
+failed_with() {
 	words=$1 tries=3
 	shift
 	heard "$@"
@@ -94,8 +94,8 @@ case_of "a daemon is killed" --shape 4x2 -- '
 		await $HERE/next 30 || exit 6
 	fi
 	exec collnet bench alltoall --sizes 0,10k --iterations 3 --verify --json'
-told "node h2" 0 1 3 4 5 6 7
-told "collnetd on this node went away" 2
+failed_with "node h2" 0 1 3 4 5 6 7
+failed_with "collnetd on this node went away" 2
 [ "$(json verified out | xargs)" = "true true" ] || { cat out err; fail "no new job: $what"; }
 
 # ---- a rank -------------------------------------------------------------------------------
@@ -113,11 +113,11 @@ case_of "a rank is killed" --shape 3 --ranks-per-node 2 -- '
 		await $HERE/next 30 || exit 6
 	fi
 	exec collnet bench alltoall --sizes 0,10k --iterations 3 --verify --json'
-told "rank 3 on node h1" 0 1 2 4 5
+failed_with "rank 3 on node h1" 0 1 2 4 5
 [ "$(json verified out | xargs)" = "true true" ] || { cat out err; fail "no new job: $what"; }
 
 # ---- SIGTERM ------------------------------------------------------------------------------
-# The daemon says that it ends, so nobody needs to wait for its silence, which takes 20 s here.
+# The daemon announces its end, so no node waits for its silence, which takes 20 s here.
 case_of "a daemon is asked to end" --shape 4 --daemon-arg=--peer-timeout=20000 -- '
 	if [ $COLLNET_RANK = 3 ]; then
 		exchange & running 0 1 2 3 || exit 3
@@ -128,8 +128,8 @@ case_of "a daemon is asked to end" --shape 4 --daemon-arg=--peer-timeout=20000 -
 	else
 		exchange
 	fi'
-told "node h1" 0 2 3
-told "node h1" 1
+failed_with "node h1" 0 2 3
+failed_with "node h1" 1
 
 # ---- a cable and an interface --------------------------------------------------------------
 # The cable of h2 is cut: others miss it, it misses others; it is back when the cable is.
@@ -162,8 +162,8 @@ cut() {
 	}
 }
 cut
-told "node h2" 0 1 3
-told "node h2 is cut off: none of its 3 peers answers on eth0" 2
+failed_with "node h2" 0 1 3
+failed_with "node h2 is cut off: none of its 3 peers answers on eth0" 2
 [ "$(json verified out)" = true ] || { cat out err; fail "no new job: $what"; }
 
 # An interface that is switched off: its node says so at once, the others miss it.
@@ -177,8 +177,8 @@ case_of "an interface is switched off" --shape 4 -- '
 	else
 		exchange
 	fi'
-told "node h2" 0 1 3
-told "interface eth0 went down on node h2" 2
+failed_with "node h2" 0 1 3
+failed_with "interface eth0 went down on node h2" 2
 
 # ---- in a silent wait ---------------------------------------------------------------------
 # No frame of the job is under way when it happens; by daemons a rank's and a daemon's death,
@@ -212,11 +212,11 @@ for how in "rank 2 on node h2" "node h2" "--no-daemons"; do
 		kill -9 \$(cat \$HERE/pid.2) || true"
 	ends
 	again=run_silence
-	told "$how" 0 1 3
+	failed_with "$how" 0 1 3
 done
 
-# ---- ranks that do not come -----------------------------------------------------------------
-# missing LIST WANTED: of six ranks those of the list do not come.
+# ---- missing ranks ---------------------------------------------------------------------------
+# missing LIST WANTED: of six ranks those of the list do not start.
 missing() {
 	for mode in "" --no-daemons; do
 		case_of "without $1 $mode" --shape 6 $mode -- "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What programs are told when a node, its interface or a descriptor goes away, how soon, and that the end of a
+# The errors of programs when a node, its interface or a descriptor disappears, how soon, and that the end of a
 # context does not wait for a node that was given up.
 # timeout: 400
 . "$(dirname "$0")/lib.sh"

@@ -2,7 +2,7 @@
 # Wireshark's dissector on captures of the lab: each encapsulation and link udp, with super-frames, collective
 # operations and messages.
 # timeout: 180
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need tshark dumpcap

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Frames that come twice, or late: right bytes all the same.
+# Frames that arrive twice, or late: the bytes are still correct.
 # run: asan-long
 # timeout: 400
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need nft

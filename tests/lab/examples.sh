@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The programs of examples/: each checks its own result.
 # timeout: 300
-# beside: others
+# concurrent: yes
 # run: asan-long
 . "$(dirname "$0")/lib.sh"
 need_lab

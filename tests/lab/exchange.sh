@@ -87,7 +87,7 @@ for net in "--shape 4x2 --uplink 40mbit" "--shape 6" "--topology $PWD/uneven" "-
 	echo "ok: $what"
 done
 
-# Permutations, with the nodes numbered by the topology and as they come.
+# Permutations, with the nodes numbered by the topology and in rank order.
 for aware in on off; do
 	for net in "4x2 shift" "4x2 edge-colour" "4x2 xor" "6 shift" "6 edge-colour" "5 edge-colour"; do
 		p=${net#* }

@@ -2,7 +2,7 @@
 # Every kind of fault twice, and jobs with random faults: each rank has an error that names the victim,
 # the next job works, and no daemon leaks. tests/trials and tests/soak do it for long.
 # timeout: 600
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need fault_driver

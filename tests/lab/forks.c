@@ -4,7 +4,8 @@
  *
  *   tidy    its child ends all that it has inherited, and the team goes on
  *   reopen  its child lives on, while the rank closes its context and opens another one
- *   killed  its child lives on, while the rank is killed: the others are told before their deadline
+ *   killed  its child lives on, while the rank is killed: the others have the error before their
+ * deadline
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Ranks that fork: a child neither ends what its parent has, nor hides its death.
 # run: asan
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need forks

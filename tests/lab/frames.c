@@ -15,7 +15,7 @@
  *   frames tcp-send HOST                 sends to port 5001 of HOST until that closes the stream
  *   frames tcp-receive NAME              receives until NAME is ready, prints "N Mbit/s"
  *
- * "Ready" is a file in the lab's private directory, so nobody needs to guess how long to wait.
+ * "Ready" is a file in the lab's private directory, so the script need not guess how long to wait.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -159,7 +159,7 @@ static int receive_frames(const char *name, int silence_ms, uint64_t senders)
 			return fail("receive");
 		}
 	} while (came || !sent);
-	/* with those that found no room in the socket: the wire is what is being tested */
+	/* with those that found no room in the socket: this tests the wire */
 	if (getsockopt(p.fd, SOL_PACKET, PACKET_STATISTICS, &st, &len) < 0) {
 		return fail("statistics");
 	}
@@ -259,7 +259,7 @@ static int tcp_receive(const char *name)
 	return n < 0 ? fail("recv") : 0;
 }
 
-/* Any user may receive what is sent to a group. The first datagram shows that this socket does. */
+/* Any user may receive datagrams to a group. The first one shows that this socket does. */
 static int joined(const char *group, uint16_t port, char **command)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };

@@ -38,7 +38,7 @@ static void die(const char *what)
 }
 
 /* A message from the daemon; false: the connection has ended. */
-static bool hear(int fd, union cn_msg *m)
+static bool receive_message(int fd, union cn_msg *m)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	int tries = 0;
@@ -78,7 +78,7 @@ static int dial(void)
 	if (send(fd, &h, sizeof(h), MSG_NOSIGNAL) < 0 && errno != EPIPE) {
 		die("no greeting");
 	}
-	if (!hear(fd, &m) || m.head.type != CN_MSG_WELCOME) {
+	if (!receive_message(fd, &m) || m.head.type != CN_MSG_WELCOME) {
 		die("no welcome");
 	}
 	if (m.welcome.status == COLLNET_OK) {
@@ -105,7 +105,7 @@ static bool ask(int fd, const void *message, size_t len)
 {
 	static union cn_msg m;
 
-	if (send(fd, message, len, MSG_NOSIGNAL) != (ssize_t)len || !hear(fd, &m)) {
+	if (send(fd, message, len, MSG_NOSIGNAL) != (ssize_t)len || !receive_message(fd, &m)) {
 		die("disconnected");
 	}
 	if (m.head.type == CN_MSG_REPLY && m.reply.status != COLLNET_OK) {
@@ -230,7 +230,7 @@ static unsigned descriptors(uint64_t n)
 		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), two, sizeof(two));
 		if (sendmsg(fd, &msg, MSG_NOSIGNAL) >= 0) {
 			taken++;
-			while (hear(fd, &answer)) { /* until it is closed, or answers */
+			while (receive_message(fd, &answer)) { /* until it is closed, or answers */
 				if (answer.head.type == CN_MSG_STATS_REPLY) {
 					break;
 				}
@@ -251,7 +251,7 @@ static void stats(void)
 		if (send(fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
 			continue;
 		}
-		if (errno != EAGAIN || !hear(fd, &answer)) {
+		if (errno != EAGAIN || !receive_message(fd, &answer)) {
 			die("disconnected");
 		}
 		while (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0) {

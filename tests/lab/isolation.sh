@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Two jobs between the same nodes, of which one never receives: the other one's exchanges are right,
-# lose nothing, and send nothing again. Prints the ratio of the times without and beside the first.
+# lose nothing, and retransmit nothing. Prints the ratio of the times without and with the first.
 # timeout: 300
 # run: asan
 . "$(dirname "$0")/lib.sh"

@@ -3,7 +3,7 @@
 # with another key or none is named, and files that are no keys.
 # run: asan
 # timeout: 240
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 

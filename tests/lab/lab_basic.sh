@@ -2,7 +2,7 @@
 # The lab: ranks and their environment, output, statuses, options.
 # run: user root asan
 # timeout: 300
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 
@@ -44,7 +44,7 @@ status 124 run --shape 3 --no-daemons --timeout 5 -- \
 	sh -c '[ $COLLNET_RANK = 1 ] || sleep 1000'
 has "still running: rank 0, 2" err
 
-# Output: whole lines of all ranks, marked if asked; standard input is rank 0's.
+# Output: whole lines of all ranks, with --tag marked; standard input is rank 0's.
 echo "from outside" | collnet lab run --shape 3 --tag --no-daemons -- \
 	sh -c 'cat; echo "error $COLLNET_RANK" >&2; printf "no newline"' >out 2>err ||
 	fail "status $?"
@@ -54,7 +54,7 @@ printf '%s\n' '[h0:0] from outside' '[h0:0] no newline' '[h1:1] no newline' \
 printf '[h%d:%d] error %d\n' 0 0 0 1 1 1 2 2 2 >expected
 sort err | cmp - expected || { cat err; fail "standard error"; }
 
-# Rank 0's lines are whole, too, and in order. JSON begins on a new line, also behind long ones.
+# Rank 0's lines are whole, too, and in order. JSON begins on a new line, also after long ones.
 collnet lab run --shape 3 --no-daemons -- sh -c '
 	if [ $COLLNET_RANK = 0 ]; then
 		printf "result of rank 0 "
@@ -206,7 +206,7 @@ has "output could not be written: Bad file descriptor" err
 COLLNET_RANK=3 COLLNET_SOCKET=/nonexistent/socket COLLNET_ENCAPSULATION= COLLNETD= \
 	collnet lab shell --shape 2 -- sh -c '[ -z "${COLLNET_RANK-}" ] && lab-on h1 collnet status' >out 2>err </dev/null ||
 	{ cat out err; fail "the environment"; }
-# What the lab tells its user to type works also where collnet is called by its path.
+# The commands that the lab prints also work where collnet is called by its path.
 self=$(command -v collnet)
 PATH=/usr/bin:/bin "$self" lab shell --shape 2 -- lab-on h1 collnet status >out 2>err </dev/null ||
 	{ cat out err; fail "collnet is not in the PATH of a lab"; }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # How the lab treats its daemons, with a stand-in for collnetd that can misbehave on request.
 # timeout: 300
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 
@@ -48,7 +48,7 @@ for h in h0 h1 h2 h3; do
 	has "--user none two words --ready-fd" $h.log
 done
 
-# One that does not come up: its host, its last words, and no command is run.
+# A daemon that does not start: its host and its last line are printed, and no command is run.
 for HOW in refuse silent; do
 	run 1 'echo ran'
 	has "collnetd on h1 did not start" err

@@ -3,7 +3,7 @@
 # do not meet.
 # run: user root
 # timeout: 300
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need pgrep
@@ -104,7 +104,7 @@ wait $lab
 [ $? -eq 137 ] || fail "the end of the supervisor is not seen"
 until_gone "the end of the supervisor"
 
-# The command ends, what it left in the background does not stay.
+# When the command ends, its background processes end.
 collnet lab run --shape 2 --no-daemons -- sh -c "setsid sleep $marker & true" || fail "status $?"
 until_gone "the end of the command"
 

@@ -2,7 +2,7 @@
 # The lab on topologies with cycles, parallel links and links of several cables, and on Slurm's: it
 # builds the spanning tree, and every byte of an exchange is right.
 # timeout: 300
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 

@@ -3,12 +3,12 @@
 # loss, and every frame accounted for.
 # run: user root
 # timeout: 400
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need frames
 
-# sum WORD: the sum of the numbers behind WORD at the beginning of lines of out.
+# sum WORD: the sum of the numbers after WORD at the beginning of lines of out.
 sum() {
 	awk -v w="$1" '$1 == w { n += $2 } END { print n + 0 }' out
 }
@@ -60,7 +60,7 @@ for host in h1 h2 h3; do
 	[ "$frames" -eq 0 ] || { cat out; fail "$host was sent $frames frames that are not its own"; }
 done
 
-# Two senders into one port, 30 ms a frame: what its buffer holds comes, and the rest is lost.
+# Two senders into one port, 30 ms a frame: frames that its buffer holds arrive, the others are lost.
 for buffer in 5 60; do
 	slow 400kbit $buffer
 	run 2 400 1514 --topology slow.topo

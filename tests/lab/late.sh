@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Waits that begin after the deadline, and memory that takes long to copy: the context survives.
+# Waits that begin after the deadline, and memory that is copied slowly: the context survives.
 # timeout: 400
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need late

@@ -2,7 +2,7 @@
 # Launchers that are installed here: two jobs of theirs at once, on the same two hosts, are two
 # jobs; and an MPI program's own start is not disturbed by the question for the job's name.
 # timeout: 300
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 

@@ -3,7 +3,7 @@
 # group, a file, a list and what a launcher names, and across a router; a node that is not listed
 # takes no part; a killed worker is announced.
 # timeout: 400
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need setpriv
@@ -63,7 +63,7 @@ has "check COLLNET_INTERFACE and COLLNET_PEERS on all hosts" out
 lacks "collnet status" out
 echo "ok: $what"
 
-# h1 moves to a network behind h2, which forwards.
+# h1 moves to a network beyond h2, which forwards.
 what="across a router"
 cat >routed <<'EOS'
 address() {
@@ -92,7 +92,7 @@ collnet lab shell --shape 3 --rate 20mbit --ip --no-daemons --timeout 200 -- \
 }
 right
 
-# h2 lists h0, which does not list h2: it is not there before h1 comes, and takes no rank of its.
+# h2 lists h0, which does not list h2: h0 does not see it before h1 starts, and it takes no rank.
 what="a node that is not listed"
 cat >stranger <<'EOS'
 export COLLNET_LINK=udp COLLNET_MODE=direct COLLNET_SIZE=2 COLLNET_JOB=stranger COLLNET_TIMEOUT=60000
@@ -151,7 +151,7 @@ collnet lab shell --shape 2 --rate 20mbit --ip --daemon-arg=--link=udp "$patient
 }
 echo "ok: $what"
 
-# As with DHCP at boot: the daemon waits, is there when the address is, and says so once each.
+# As with DHCP at boot: the daemon waits, starts when there is an address, and logs each once.
 what="an address that comes later"
 host_commands await
 cat >later <<'EOS'

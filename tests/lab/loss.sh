@@ -3,7 +3,7 @@
 # made good by sending again.
 # run: asan-long
 # timeout: 400
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 
@@ -19,7 +19,7 @@ lossy() {
 		cat out
 		fail "$lost frames lost and $resent sent again: $what"
 	}
-	# All behind a lost frame may go again, but not many times.
+	# All frames after a lost one may be retransmitted, but not many times.
 	[ "$resent" -le $((sent / 2)) ] || { cat out; fail "$resent of $sent sent again: $what"; }
 	echo "ok: $lost lost, $resent of $sent sent again, median $(json median out | xargs) us: $what"
 }

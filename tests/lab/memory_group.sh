@@ -43,7 +43,7 @@ granted=$(sed -n 's/^\([0-9]*\) granted: .*/\1/p' out.granted)
 [ "$granted" -ge 13 ] && [ "$granted" -le 15 ] || { cat out.granted; fail "not 13 to 15 regions"; }
 echo "ok: of 160 MiB clients have $((granted * 8)): $(cat out.over.0)"
 
-# A daemon that ends takes nothing from the programs that live on.
+# A daemon that ends removes no memory from the programs that live on.
 COLLNETD=$PWD/limited collnet lab run --timeout 200 "$patient" --shape 2 --keep-logs "$PWD" -- sh -c '
 	kept "pid=\$(cat $COLLNET_LAB_DIR/h$COLLNET_RANK.daemon.pid); kill -TERM \$pid
 		while kill -0 \$pid 2>/dev/null; do sleep 0.02; done"' >out 2>&1 </dev/null || {

@@ -11,7 +11,7 @@ need mpicc mpirun
 
 here=$(cd "$(dirname "$0")" && pwd)
 
-# chain SWITCHES HOSTS: a topology file of so many switches in a row, so many hosts on each.
+# chain SWITCHES HOSTS: a topology file of SWITCHES switches in a chain, with HOSTS hosts each.
 chain() {
 	awk -v switches="$1" -v hosts="$2" 'BEGIN {
 		for (s = 0; s < switches; s++) {

@@ -377,7 +377,7 @@ static void long_pairs(void)
 	free(pairs);
 }
 
-/* A communicator of all ranks, alone or beside another one. */
+/* A communicator of all ranks, alone or along with another one. */
 static void duplicate(int beside, int starts)
 {
 	int mine[SMALL] = { 1 }, sum[SMALL];

@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 	MPI_Barrier(MPI_COMM_WORLD);
 	measure("allreduce", allreduce, rounds, rank);
 	measure("barrier", barrier, rounds, rank);
-	MPI_Barrier(MPI_COMM_WORLD); /* a team ends when nobody waits in it any more */
+	MPI_Barrier(MPI_COMM_WORLD); /* a team ends when no rank waits in it any more */
 	collnet_close(c);
 	MPI_Finalize();
 	return 0;

@@ -3,7 +3,7 @@
  * Inter-communicators of Open MPI, whose parts are communicators that collnet serves.
  *
  *   spawn HOST    two processes more on HOST; all call collectives of the merged communicator
- *   idup          MPI_Comm_idup() of an inter-communicator beside other calls; MPI_THREAD_MULTIPLE
+ *   idup          MPI_Comm_idup() of an inter-communicator among other calls; MPI_THREAD_MULTIPLE
  *
  * Rank 0 prints "right: CASE".
  */

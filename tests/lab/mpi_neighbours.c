@@ -110,7 +110,7 @@ static void fill(struct blocks *b, enum kind kind, const struct neighbourhood *h
 	}
 }
 
-/* Compares all of the memory with what the neighbours have sent. */
+/* Compares all of the memory with the neighbours' data. */
 static void check(const struct blocks *b, enum kind kind, const struct neighbourhood *h)
 {
 	const int to = kind == ALLGATHER || kind == ALLGATHERV ? 0 : h->rank;

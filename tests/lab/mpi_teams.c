@@ -40,7 +40,7 @@ static void wrong(const char *what)
 }
 
 /* Starts after, or before, a barrier of another communicator, if that is one. */
-static void exchange_beside(MPI_Comm comm, MPI_Comm other)
+static void exchange_concurrently(MPI_Comm comm, MPI_Comm other)
 {
 	int *sent = malloc((size_t)size * SMALL * sizeof(int)),
 	    *got = calloc((size_t)size, SMALL * sizeof(int));
@@ -66,7 +66,7 @@ static void exchange_beside(MPI_Comm comm, MPI_Comm other)
 
 static void exchange(MPI_Comm comm)
 {
-	exchange_beside(comm, MPI_COMM_NULL);
+	exchange_concurrently(comm, MPI_COMM_NULL);
 }
 
 /* No communicator is decided on yet. Those with non-blocking calls come in another order among the
@@ -80,12 +80,12 @@ static void first(void)
 	MPI_Barrier(created); /* creates a team for it alone */
 	MPI_Comm_dup(MPI_COMM_WORLD, &taken);
 	MPI_Barrier(taken); /* creates one that others may share */
-	exchange_beside(created, taken);
+	exchange_concurrently(created, taken);
 	exchange(taken); /* takes it */
 	MPI_Comm_dup(MPI_COMM_WORLD, &other);
 	MPI_Barrier(other);
-	exchange_beside(created, other);
-	exchange_beside(taken, other);
+	exchange_concurrently(created, other);
+	exchange_concurrently(taken, other);
 	MPI_Comm_free(&other);
 	MPI_Comm_free(&taken);
 	MPI_Comm_free(&created);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The two processes of collnetd: when one of them is killed, the other tells the other nodes, which
+# The two processes of collnetd: when one of them is killed, the other notifies the other nodes, which
 # do not have to miss it. The reason in the errors shows which it was: "ended its daemon" is the
 # announcement, "stopped answering" is the silence, which takes longer here than a rank waits. Prints how
 # soon the ranks know.

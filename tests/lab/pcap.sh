@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The other way to the wire: daemons and programs by libpcap, and both ways in one network.
 # timeout: 300
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 export COLLNET_ENCAPSULATION=raw
 
-# right RANKS RUNS WHAT: ./out has so many verified rows, of so many ranks each.
+# right RANKS RUNS WHAT: ./out has RUNS verified rows, of RANKS ranks each.
 right() {
 	[ "$(json verified out | sort | uniq -c | xargs)" = "$2 true" ] &&
 		[ "$(json ranks out | sort -u)" = "$1" ] || {

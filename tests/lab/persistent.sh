@@ -2,7 +2,7 @@
 # Persistent operations, through the daemon and directly.
 # run: asan
 # timeout: 300
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need persistent

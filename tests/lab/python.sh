@@ -2,7 +2,7 @@
 # The Python package: every operation has the result of a model in plain Python, and the death of a
 # rank is an exception that names its node.
 # timeout: 400
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need python3

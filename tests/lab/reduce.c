@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reductions through the public interface on a real network. Runs as every rank of a team; the
- * words of the command line say what is to be done:
+ * words of the command line select the checks:
  *
  *   table    every type and operation against a sequential model of what all ranks send
  *   every    every function by every algorithm and of many sizes, in place and not, in memory of

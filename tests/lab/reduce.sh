@@ -4,7 +4,7 @@
 # sums of floats with the same bits by every run, with frames lost too.
 # run: asan-long
 # timeout: 400
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need reduce

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Broadcast, scatter and gather through the public interface, on a real network. Runs as every
- * rank of a team; the words of the command line say what is to be done:
+ * rank of a team; the words of the command line select the checks:
  *
  *   right      every algorithm, root and size, in place, blocking and not: every byte
  *   wrong      arguments that no rank may give: refused at once, and the team lives on
@@ -42,7 +42,7 @@ static uint64_t now_ms(void)
 	return cn_now() / CN_MS;
 }
 
-/* ---- what is right ---------------------------------------------------------------------- */
+/* ---- correct calls ---------------------------------------------------------------------- */
 
 /* Fills or compares block i of round r; nothing lies between blocks. */
 static unsigned char pattern(uint32_t i, size_t k, uint32_t r)
@@ -152,7 +152,7 @@ static void right(void)
 	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
 }
 
-/* ---- what nobody may say ---------------------------------------------------------------- */
+/* ---- invalid arguments ------------------------------------------------------------------ */
 
 /* Refused at once, with a message; nothing was sent, so that the team lives on. */
 #define REFUSED(call, words)                                                                       \
@@ -198,14 +198,14 @@ static void wrong(void)
 
 /* ---- ranks that disagree ---------------------------------------------------------------- */
 
-/* What the odd rank calls, and what the others do. */
-static const struct quarrel {
+/* The call of the odd rank, and that of the others. */
+static const struct mismatched_call {
 	const char *what;
 	enum op odd, other;
 	size_t odd_bytes, other_bytes;
 	uint32_t odd_root, other_root;
 	const char *odd_algorithm;
-} quarrels[] = {
+} mismatched_calls[] = {
 	{ "bcast, roots 1 and 0", BCAST, BCAST, 5000, 5000, 1, 0, NULL },
 	{ "bcast, roots 0 and 1", BCAST, BCAST, 5000, 5000, 0, 1, NULL },
 	{ "bcast, roots 2 and 0", BCAST, BCAST, 5000, 5000, 2, 0, NULL },
@@ -250,7 +250,7 @@ static bool only_sends(enum op op, uint32_t root, uint32_t me)
 	return op == GATHER ? root != me : op != BARRIER && root == me;
 }
 
-static void quarrel(const struct quarrel *q)
+static void mismatched_call(const struct mismatched_call *q)
 {
 	const int odd = rank == 1;
 	struct collnet_team_options team_options;
@@ -262,10 +262,10 @@ static void quarrel(const struct quarrel *q)
 	int rc;
 
 	collnet_team_options_init(&team_options);
-	snprintf(job, sizeof(job), "%.30s-quarrel", team_options.job);
+	snprintf(job, sizeof(job), "%.30s-mismatched_call", team_options.job);
 	team_options.job = job;
 	CHECK(collnet_team_create(c, &team_options, &team) == COLLNET_OK);
-	CHECK(collnet_barrier(t, NULL) == COLLNET_OK); /* nobody leaves while others still join */
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK); /* no rank leaves while others still join */
 	collnet_coll_options_init(&o);
 	o.timeout_ms = 2000;
 	o.algorithm = odd ? q->odd_algorithm : NULL;
@@ -296,8 +296,8 @@ static void quarrel(const struct quarrel *q)
 
 static void disagree(void)
 {
-	for (size_t i = 0; i < sizeof(quarrels) / sizeof(quarrels[0]); i++) {
-		quarrel(&quarrels[i]);
+	for (size_t i = 0; i < sizeof(mismatched_calls) / sizeof(mismatched_calls[0]); i++) {
+		mismatched_call(&mismatched_calls[i]);
 	}
 }
 

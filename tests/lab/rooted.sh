@@ -3,7 +3,7 @@
 # rank a node and with two; wrong roots; and ranks that disagree, of which none hangs.
 # run: asan-long
 # timeout: 400
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need rooted

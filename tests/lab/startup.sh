@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What collnetd meets at its start and what its interface can do to it: a signal before it is ready, closed
-# standard descriptors, an interface that comes back as it was while nobody looked.
+# standard descriptors, an interface that is recreated unnoticed with the same properties.
 # timeout: 300
 # run: root
 . "$(dirname "$0")/lib.sh"

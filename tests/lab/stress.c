@@ -97,7 +97,7 @@ static void *watch(void *arg)
 	return arg;
 }
 
-/* ---- what a thread does ------------------------------------------------------------------ */
+/* ---- the steps of a thread --------------------------------------------------------------- */
 
 static void forget(struct worker *w, struct slot *s)
 {

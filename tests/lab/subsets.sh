@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Jobs on random subsets of a larger cluster become ready and run: each rank of each job ends well.
-# SUBSETS_JOBS=100 and SUBSETS_HOSTS=64 ask for more (12 jobs on 32 hosts); SUBSETS_SEED for others.
+# SUBSETS_JOBS=100 and SUBSETS_HOSTS=64 run more (than 12 jobs on 32 hosts); SUBSETS_SEED for others.
 # run: plain
 # timeout: 400
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # All teams that a context can have, through the daemon and directly.
 # timeout: 300
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need teams

@@ -2,7 +2,7 @@
 # Threads that share a context, through the daemon and directly, with the library and the program
 # under ThreadSanitizer where the compiler has it.
 # timeout: 400
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need threads

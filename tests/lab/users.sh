@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Two ordinary users on one node: what one of them takes, sends or joins does not cost the other.
+# Two ordinary users on one node: resources, frames and jobs of one do not affect the other.
 # run: root
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -50,7 +50,7 @@ well='as 65002 collnet bench alltoall --algorithm shuffle --sizes 1k --iteration
 	{ echo "the other user is not served:"; cat well; exit 3; }'
 export COLLNET_JOB=own COLLNET_RANK=0 COLLNET_SIZE=1
 
-# ---- who may ------------------------------------------------------------------------------
+# ---- permission ---------------------------------------------------------------------------
 lab "who may" '
 	daemon || exit 1
 	if as 65001 collnet status >status 2>&1; then echo "not in the group, and served"; exit 3; fi

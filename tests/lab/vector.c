@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Operations with blocks of any size, and operations in place, through the public interface on a
- * real network. Runs as every rank of a team; the words of the command line say what is to be done:
+ * real network. Runs as every rank of a team; the words of the command line select the checks:
  *
  *   right      seeded sizes with zeros, gaps and any order, in memory of the library and of the
  *              program, in place, blocking and not: every byte, those of the gaps, too
@@ -441,7 +441,7 @@ static void disagreement(uint32_t from, size_t sent, size_t wanted, int op)
 	snprintf(job, sizeof(job), "%.30s-disagree", team_options.job);
 	team_options.job = job;
 	CHECK(collnet_team_create(c, &team_options, &team) == COLLNET_OK);
-	CHECK(collnet_barrier(t, NULL) == COLLNET_OK); /* nobody leaves while others still join */
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK); /* no rank leaves while others still join */
 	draw_sizes(20);
 	size[from][1] = sent;
 	for (uint32_t i = 0; i < ranks; i++) {

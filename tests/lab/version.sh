@@ -4,7 +4,7 @@
 # another cluster.
 # run: asan
 # timeout: 300
-# beside: others
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need frames
@@ -41,7 +41,7 @@ job() {
 job --no-daemons true true
 echo "ok: a host that was never known, named at every rank"
 
-# The daemon of h2 ends, and the host comes back with another version. The others wait for the line.
+# The daemon of h2 ends, and the host returns with another version. The others wait for the line.
 job "" '
 	n=300
 	while ! collnet status >$HERE/status.$COLLNET_RANK || ! grep -q "speaks wire" $HERE/status.$COLLNET_RANK; do

@@ -54,7 +54,7 @@ chmod +x "$t/bin/cc"
 builds 6 "another compiler" --enable-werror
 builds 6 "nothing changed" --enable-werror
 
-# A compiler with arguments is there. What is missing is installed by an apt-get that does nothing.
+# A compiler with arguments exists. A substitute of apt-get that does nothing installs missing packages.
 mkdir "$t/apt"
 for command in apt-get sudo; do
 	printf '#!/bin/sh\nexit 1\n' >"$t/apt/$command"

@@ -10,7 +10,7 @@ command -v bash >/dev/null || {
 	exit 77
 }
 
-# offers WORD...: what is offered for the last of these words, in $t/out.
+# offers WORD...: writes the completions of the last of these words to $t/out.
 offers() {
 	bash -uc '. "$1/${2##*/}" || exit 1
 		shift

@@ -52,7 +52,7 @@ for example in examples/*.c; do
 		"$PREFIX/lib/libcollnet.a" \
 		$(pkg-config --static --libs-only-l collnet | sed 's/-lcollnet //') -lm
 done
-# The program of the README, too, and it does what it says.
+# The program of the README compiles, too, and prints what the README states.
 awk '/^## / { inside = /^## A program/ } inside && /^    / { sub("^    ", ""); print }' README.md |
 	sed '/^cc program.c/,$d' >"$t/readme.c"
 ${CC:-cc} -std=c11 -Wall -Wextra -Werror "$t/readme.c" -o "$t/readme" \

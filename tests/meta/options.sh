@@ -8,7 +8,7 @@ t=$(mktemp -d) || exit 1
 trap 'rm -rf "$t"' EXIT
 status=0
 
-# same A B TEXT: fails with what is in only one of two sorted lists.
+# same A B TEXT: fails with the lines that are in only one of two sorted lists.
 same() {
 	comm -3 "$t/$1" "$t/$2" >"$t/wrong"
 	[ -s "$t/wrong" ] || return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# libcollnet holds only what the public interface or collnetd reaches. The test follows undefined
+# libcollnet contains only code that the public interface or collnetd reaches. The test follows undefined
 # symbols from the exported functions and from the daemon's objects through the objects of the
 # library's archives; an object that is never reached fails it.
 set -u

@@ -56,7 +56,7 @@ for op in alltoall allgather barrier bcast scatter gather allreduce reduce reduc
 		schedule 2 $op --shape 3x2 --emit mpi-c
 		;;
 	*)
-		# what is written can be read, and is as right
+		# the output can be read, and is still correct
 		schedule 0 $op --shape 3x2 --schedule "$t/mine"
 		has '^OK$'
 		schedule 0 $op --shape 3x2 --emit mpi-c
@@ -131,7 +131,7 @@ has '"encapsulation": "raw"'
 	fail "predicted times do not depend on the encapsulation"
 
 
-# ---- where the network comes from --------------------------------------------------------------
+# ---- the source of the network -----------------------------------------------------------------
 "$collnet" topo random --hosts 20 --seed 2 >"$t/net"
 schedule 0 alltoall --topology "$t/net" --algorithm aapc --check
 cp "$t/out" "$t/from-file"

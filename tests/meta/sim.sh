@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# collnet sim, as it is installed: what it prints, its statuses, and what it refuses.
+# The installed collnet sim: its output, its statuses, and the arguments that it refuses.
 . "$(dirname "$0")/lib.sh"
 
 # sim STATUS ARGUMENT...: `collnet sim ARGUMENT...` ends with that status.
@@ -23,7 +23,7 @@ if [ -c /dev/full ]; then
 	"$collnet" --version >/dev/full 2>"$t/err" && fail "full: --version"
 fi
 
-# ---- what is refused, with one line -----------------------------------------------------
+# ---- refused arguments, with one line ---------------------------------------------------
 for command in "--shape 0" "--shape x" "--shape 2x2x2" "--shape 4096x4096" "--shape --sizes 1k" \
 	"--shape 4 --sizes 1k --csv $t/x --trace $t/x" "--shape 4 --duplicate 100001"; do
 	# shellcheck disable=SC2086
@@ -36,7 +36,7 @@ sim 2 alltoall --shape 4 --csv ''
 has '^collnet sim: --csv: its value is empty' err
 sim 2 --experiment loss --quick --loss 5
 has 'takes only --seed, --output and --quick, not --loss' err
-# Listed is what is taken.
+# The listed operations are accepted.
 sim 2 alltoallx --shape 4
 has "unknown operation 'alltoallx'; expected one of alltoall, allgather, bcast, " err
 for op in $(sed -n 's/.*expected one of \(.*\); see.*/\1/p' "$t/err" | tr -d ,); do
@@ -156,7 +156,7 @@ sim 2 alltoall --shape 4x2 --fault "t=2ms crush h3"
 has "column 7: 'crush'; expected crash, restart, pause," err
 
 # ---- the line below the table -----------------------------------------------------------
-# Progress is for terminals, or where it is asked for; a trace is complete all the same.
+# Progress is for terminals, or on request; a trace is complete in either case.
 sim 0 alltoall --shape 4 --sizes 1k
 [ ! -s "$t/err" ] || fail "$(cat "$t/err")"
 sim 0 alltoall --shape 4 --sizes 1k --trace "$t/silent"
@@ -220,7 +220,7 @@ has "wider:7: expected 'rate RATE'" err
 sim 1 barrier --shape 4x2 --rate 1kbit
 has 'rank 0 does not join: with this rate, latency, gap or loss the hosts did not all find' err
 lacks 'collnet status' err
-# Where memory ends is nobody's promise; that it is said is.
+# The point at which memory is exhausted may vary; the error must be reported.
 for kib in 40000 60000 100000 200000; do
 	(
 		ulimit -v $kib 2>/dev/null || exit 0

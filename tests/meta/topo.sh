@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# collnet topo, as it is installed: each part's output, its statuses, and what it refuses.
+# The installed collnet topo: each subcommand's output, statuses, and the arguments that it refuses.
 . "$(dirname "$0")/lib.sh"
 
 # topo STATUS ARGUMENT...: `collnet topo ARGUMENT...` ends with that status.

@@ -194,7 +194,7 @@ static void intercept(struct attackers *a)
 	}
 }
 
-/* From one of so many addresses. */
+/* From one of this many addresses. */
 static void invent(struct attackers *a, uint32_t addresses)
 {
 	uint32_t number = draw(a, addresses), to = draw(a, a->fixture->s->hosts);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Attackers in the simulated network, who send to any host in any name. Those who are off the path
- * receive nothing, and know everything that is broadcast (addresses, names, epochs, MTU):
+ * Attackers in the simulated network, which send to any host in any name. Off-path attackers
+ * receive nothing except everything that is broadcast (addresses, names, epochs, MTU):
  *
  *   FORGER    hellos, goodbyes and session frames in the names of the hosts
  *   REPLAYER  every hello that was ever sent, unicast ones too, again and again
  *   FLOODER   hellos and session frames from a new address each
- *   INVENTOR  hellos of a few thousand nodes that are not there
+ *   INVENTOR  hellos of a few thousand nonexistent nodes
  *
- * One on the path reads every frame, and hosts withstand him only with a key:
+ * An on-path attacker reads every frame, and hosts withstand it only with a key:
  *
  *   ON_PATH   frames that were just sent, as they are or changed: another byte, number, type, flag
  *             or length

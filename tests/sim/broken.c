@@ -85,7 +85,7 @@ static int run(uint64_t seed, char *finding, size_t cap)
 	return ok ? 0 : 1;
 }
 
-static bool try_way(int way, uint64_t seeds)
+static bool try_method(int way, uint64_t seeds)
 {
 	uint64_t seed = 1, found = 0, exact = 0, first = 0;
 	char finding[1024], whole[1024], said[1024] = "";
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	for (int way = 1; way <= 4; way++) {
-		ok &= try_way(way, seeds);
+		ok &= try_method(way, seeds);
 	}
 	return ok ? 0 : 1;
 }

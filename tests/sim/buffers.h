@@ -32,7 +32,7 @@ void buffers_renew(struct buffers *c, uint32_t number);
 /* Received blocks that are wrong; *which has the ranks below 128 that they are of. */
 uint64_t buffers_wrong(const struct buffers *c, uint64_t which[2]);
 void buffers_combine(struct buffers *c, const struct cn_combine *p);
-/* The call has ended: overwrites the buffers. NULL, or what is wrong with the guards. */
+/* The call has ended: overwrites the buffers. NULL, or the error in the guards. */
 const char *buffers_release(struct buffers *c);
 /* At the end of the run. NULL, or what was written since. */
 const char *buffers_check(const struct buffers *c);

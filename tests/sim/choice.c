@@ -184,8 +184,8 @@ static double simulate(const struct network *n, const struct cn_algorithm *g, ui
 	return ns;
 }
 
-static void judge(const struct options *o, const struct network *n, enum cn_op_kind op,
-		  uint64_t bytes, struct totals *t)
+static void evaluate(const struct options *o, const struct network *n, enum cn_op_kind op,
+		     uint64_t bytes, struct totals *t)
 {
 	const struct cn_plan p = { .op = op, .bytes = bytes };
 	const struct cn_algorithm *chosen = cn_select(&n->layout, &p), *fastest = NULL;
@@ -241,7 +241,7 @@ static void run_network(const struct options *o, const struct network *n, struct
 			uint64_t bytes = kind == CN_OP_BARRIER ? 0 : sizes[i];
 
 			if (frames_of(kind, n->layout.nnodes, bytes) <= o->frames) {
-				judge(o, n, kind, bytes, t);
+				evaluate(o, n, kind, bytes, t);
 			}
 		}
 	}

@@ -61,7 +61,7 @@ struct fixture {
 	const struct op_plan *ops; /* of the present team */
 	uint32_t nops;
 	struct call *calls;    /* [nops * ranks] number * ranks + rank */
-	uint32_t open;	       /* calls not completed, of ranks that go on */
+	uint32_t open;	       /* calls not completed, of ranks that continue */
 	cn_time start, finish; /* first call, last end */
 	cn_time limit_slack;
 	cn_time *frozen; /* [hosts] until when it is paused */
@@ -117,8 +117,8 @@ void oracle_check_call(struct fixture *fx, const struct call *c);
 uint32_t oracle_host_named(const struct fixture *fx, const char *text, const char *after);
 /* A fault explains that host `by` received no answer of `named`. */
 bool oracle_silence_explained(const struct fixture *fx, uint32_t named, uint32_t by);
-/* An error about a lost peer: NULL, or what is wrong with it. */
-const char *oracle_judge_peer(const struct fixture *fx, const char *text);
+/* Checks an error about a lost peer: NULL, or the mistake in it. */
+const char *oracle_check_peer_error(const struct fixture *fx, const char *text);
 /* No frame is in flight that must arrive. */
 bool oracle_is_idle(const struct fixture *fx);
 /* All have left, and it is idle. */

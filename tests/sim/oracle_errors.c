@@ -98,7 +98,7 @@ static bool cut_off_explained(const struct fixture *fx, uint32_t named)
 	return named != UINT32_MAX;
 }
 
-const char *oracle_judge_peer(const struct fixture *fx, const char *text)
+const char *oracle_check_peer_error(const struct fixture *fx, const char *text)
 {
 	uint32_t named = oracle_host_named(fx, text, "node "),
 		 by = oracle_host_named(fx, text, "answering node ");
@@ -136,7 +136,7 @@ const char *oracle_judge_peer(const struct fixture *fx, const char *text)
 
 static void check_peer(struct fixture *fx, const struct call *c)
 {
-	const char *wrong = oracle_judge_peer(fx, c->text);
+	const char *wrong = oracle_check_peer_error(fx, c->text);
 
 	if (wrong != NULL) {
 		fixture_report(fx, "rank %u, operation %u: %s: %s", c->rank, c->number, wrong,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The oracle of idle times. While calls are open and no rank thinks before its next one, some frame
- * of them moves: is given by a host, passes a link, or is given to a host. There is no pause longer
+ * The oracle of idle times. While calls are outstanding and no rank delays its next one, some frame
+ * of theirs moves: a host sends it, it passes a link, or a host receives it. No pause is longer
  * than
  *
  *     R + C + L
@@ -13,7 +13,7 @@
  *    backoff (dead_after / 3), and the delay of a delayed frame.
  *
  * Hellos do not count. Hosts that are gone for a while (PROFILE_OUTAGE) and attackers, which make
- * nodes wait, are not judged.
+ * nodes wait, are not checked.
  */
 #include "fixture.h"
 

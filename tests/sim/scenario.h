@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A scenario follows from its seed: a network, a job, its operations and faults. A draw depends on
- * the seed alone, so the seed is all that has to be kept of a finding.
+ * the seed alone, so the seed suffices to replay a finding.
  *
- * Its fault profile says which results are allowed:
+ * Its fault profile determines which results are allowed:
  *
  *   NONE        no faults
  *   LOSS        all links lose, duplicate, reorder, corrupt and delay frames, up to the limits
- * below: every operation succeeds OUTAGE      a host or link is gone for up to OUTAGE_LIMIT: every
- * operation succeeds HEAVY_LOSS  up to a fifth of the frames is lost, in bursts, on some links:
- * operations may fail at their deadline, or because a node behind those links does not answer
+ *               below: every operation succeeds
+ *   OUTAGE      a host or link is down for up to OUTAGE_LIMIT: every operation succeeds
+ *   HEAVY_LOSS  up to a fifth of the frames is lost, in bursts, on some links: operations may fail
+ *               at their deadline, or because a node behind those links does not answer
  *   FAILURE     a host crashes, stops or is cut off for long, a rank dies or does not call:
  *               operations fail, and their errors name the culprit
  *

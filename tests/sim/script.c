@@ -66,7 +66,7 @@ static void draw_options(struct op_plan *p, uint32_t ranks, uint64_t *r)
 				    : (uint32_t)between(r, 1, 32);
 }
 
-/* A team that nobody has left. */
+/* A team that no rank has left. */
 static uint32_t draw_team(const struct script *s, uint64_t *r)
 {
 	uint32_t t;

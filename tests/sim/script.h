@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the ranks of a job do, one step after another: operations of several teams, which are made
- * and left on the way, persistent ones, and messages between endpoints. It follows from its seed.
- * A rank makes the steps in which it takes part, in their order.
+ * The steps of the ranks of a job: operations of several teams, which are created and left in
+ * between, persistent operations, and messages between endpoints. The seed determines the script. A
+ * rank executes the steps in which it takes part, in their order.
  *
- *   FIRST   as scripts were at first: what their seeds found can be replayed
+ *   FIRST   the original scripts: findings of their seeds can be replayed
  *   WIDE    named algorithms and windows, many calls at a time, ranks that are late for a while
  *   LATE    ... so late that deadlines pass, messages that nobody receives, and teams that are left
  *           with operations outstanding: nothing else fails

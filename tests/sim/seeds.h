@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct seed_options {
-	uint64_t first, seeds; /* so many, from the first on; --seed: the one */
+	uint64_t first, seeds; /* `seeds` of them, from `first` on; --seed: one */
 	uint64_t seconds;      /* as many as that takes instead; 0: not given */
 	uint64_t loss;	       /* parts per million of the frames; 0: as each seed draws */
 	bool verbose;

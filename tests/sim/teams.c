@@ -2,7 +2,7 @@
 /*
  * Scripts of several teams (script.h) on the networks and under the faults of scenarios: teams that
  * are split, derived and left, persistent operations, messages, and calls that wait for tasks.
- * A rank leaves a team in which a call has failed, and goes on with its other teams.
+ * A rank leaves a team in which a call has failed, and continues with its other teams.
  *
  * Every done function is called once, no call outlives its deadline, received bytes are right, no
  * buffer is touched after its call has ended, and nothing is left behind. Where nothing fails for
@@ -38,12 +38,12 @@
 static bool is_done(const struct process *p)
 {
 	return p->gone || (p->outstanding == 0 && p->blocked == NULL && !p->scheduled &&
-			   (p->next >= p->stop || p->next >= p->world->script.nsteps));
+			   (p->next >= p->stop || p->next >= p->fixture->script.nsteps));
 }
 
 static void check_deadlines(struct process *p)
 {
-	struct world *w = p->world;
+	struct teams_fixture *w = p->fixture;
 
 	for (uint32_t i = 0; i < p->next && p->outstanding > 0; i++) {
 		struct team_call *c = &w->calls[(size_t)i * w->s->ranks + p->rank];
@@ -65,13 +65,13 @@ static void check_deadlines(struct process *p)
 /* Event: calls keep to their deadlines, and calls wait for tasks that are there. */
 static void tick(void *arg)
 {
-	struct world *w = arg;
+	struct teams_fixture *w = arg;
 	bool done = true;
 
 	for (uint32_t h = 0; h < w->s->hosts; h++) {
 		if (teams_somebody_waits(w, h)) {
 			teams_call_late(w, h);
-			teams_give_task(w, h);
+			teams_submit_task(w, h);
 		}
 	}
 	for (uint32_t i = 0; i < w->s->ranks; i++) {
@@ -86,14 +86,14 @@ static void tick(void *arg)
 	}
 }
 
-static bool begin_processes(struct world *w)
+static bool begin_processes(struct teams_fixture *w)
 {
 	for (uint32_t i = 0; i < w->s->ranks; i++) {
 		struct process *p = &w->processes[i];
 		struct cn_err err = { 0 };
 
 		*p = (struct process){
-			.world = w,
+			.fixture = w,
 			.rank = i,
 			.host = w->in_turn ? i % w->s->hosts : i / w->s->local,
 			.stop = UINT32_MAX,
@@ -110,12 +110,12 @@ static bool begin_processes(struct world *w)
 }
 
 /* Until no frame is in flight, but at most a minute. */
-static void drain(struct world *w)
+static void drain(struct teams_fixture *w)
 {
 	for (int i = 0; i < 60; i++) {
 		cn_sim_run(w->fixture.sim, teams_now(w) + 1000 * CN_MS);
 		for (uint32_t h = 0; h < w->s->hosts; h++) {
-			teams_give_task(w, h);
+			teams_submit_task(w, h);
 		}
 		if (i > 0 && oracle_is_idle(&w->fixture)) {
 			return;
@@ -123,7 +123,7 @@ static void drain(struct world *w)
 	}
 }
 
-static void free_calls(struct world *w)
+static void free_calls(struct teams_fixture *w)
 {
 	for (size_t i = 0; i < (size_t)w->script.nsteps * w->s->ranks; i++) {
 		struct team_call *c = &w->calls[i];
@@ -144,7 +144,7 @@ static void free_calls(struct world *w)
 }
 
 /* One script, from the first join until everybody has left. */
-static void run_script(struct world *w, bool faults)
+static void run_script(struct teams_fixture *w, bool faults)
 {
 	w->over = false;
 	w->struck = !faults;
@@ -178,7 +178,7 @@ static void run_script(struct world *w, bool faults)
 	free_calls(w);
 }
 
-static void run(struct world *w)
+static void run(struct teams_fixture *w)
 {
 	const bool must_succeed = scenario_must_succeed(w->s);
 
@@ -198,7 +198,7 @@ static void run(struct world *w)
 
 /* More ranks than the scenario has, other calls than at first, and ranks that are too late where
  * nothing else fails. */
-static void widen(struct world *w, struct scenario *s, uint64_t *r)
+static void widen(struct teams_fixture *w, struct scenario *s, uint64_t *r)
 {
 	static const uint32_t depths[] = { 1, 2, 4, 16, 64 };
 	const bool host_fails = s->nfaults > 0 && s->faults[0].kind < FAULT_DIE;
@@ -233,7 +233,7 @@ static void widen(struct world *w, struct scenario *s, uint64_t *r)
 }
 
 /* The scenario of a seed, of few hosts, some of which leave plans to tasks. */
-static bool draw(struct world *w, uint64_t seed, struct scenario *s)
+static bool draw(struct teams_fixture *w, uint64_t seed, struct scenario *s)
 {
 	uint64_t r = cn_mix64(seed ^ 0x7465616d73);
 
@@ -257,7 +257,7 @@ static bool draw(struct world *w, uint64_t seed, struct scenario *s)
 
 static bool run_seed(const char *program, uint64_t seed, bool verbose)
 {
-	struct world *w = calloc(1, sizeof(*w));
+	struct teams_fixture *w = calloc(1, sizeof(*w));
 	struct scenario s;
 	struct cn_err err = { 0 };
 	bool ok;

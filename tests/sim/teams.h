@@ -2,7 +2,7 @@
 /*
  * Processes that follow a script of several teams in a simulated cluster: see teams.c.
  *
- *   teams_call.c      their calls, and what is checked at the end of each
+ *   teams_call.c      their calls, and the checks at the end of each
  *   teams_errors.c    whether their errors are true
  *   teams_process.c   their steps, tasks that calls wait for, and faults
  *   teams.c           a run
@@ -16,7 +16,7 @@
 #define TEAMS_HOSTS    12u
 #define FIRST_ENDPOINT 100u /* that of rank 0 */
 
-struct world;
+struct teams_fixture;
 struct process;
 
 /* A call's buffers; those of a persistent operation serve all its calls. */
@@ -59,7 +59,7 @@ enum verdict {
 
 /* A rank of team 0, with its endpoint. */
 struct process {
-	struct world *world;
+	struct teams_fixture *fixture;
 	uint32_t rank, host;
 	struct cn_endpoint *endpoint;
 	struct cn_member *members[SCRIPT_TEAMS]; /* NULL: it is not in it, or left */
@@ -75,7 +75,7 @@ struct process {
 	bool waits;		   /* it waits for a task */
 };
 
-struct world {
+struct teams_fixture {
 	struct fixture fixture; /* of which ranks, operations and calls are not used */
 	const struct scenario *s;
 	struct script script;
@@ -95,7 +95,7 @@ struct world {
 	bool struck;   /* the fault in the script's chosen step has begun */
 };
 
-static inline cn_time teams_now(const struct world *w)
+static inline cn_time teams_now(const struct teams_fixture *w)
 {
 	return cn_sim_now(w->fixture.sim);
 }
@@ -115,24 +115,24 @@ bool teams_makes(const struct step *x); /* one team, or several */
 
 /* ---- teams_errors.c ------------------------------------------------------------------- */
 
-/* The error of a call of which not all must succeed: NULL, or what is wrong with it. */
-const char *teams_judge(const struct team_call *c, int status, const char *text);
+/* Checks the error of a call that may fail: NULL, or the mistake in it. */
+const char *teams_check_error(const struct team_call *c, int status, const char *text);
 
 /* ---- teams_process.c ------------------------------------------------------------------ */
 
 /* After a call of the host's engine. */
 void teams_kick(struct process *p);
-/* The process leaves teams that failed, and goes on with its steps. */
+/* The process leaves teams that failed, and continues with its steps. */
 void teams_advance_later(struct process *p);
 /* It leaves all its teams. */
 void teams_end_process(struct process *p, bool dead);
 /* Whether a call on this host waits for a task. */
-bool teams_somebody_waits(const struct world *w, uint32_t host);
+bool teams_somebody_waits(const struct teams_fixture *w, uint32_t host);
 /* The next task of a host, if none is being run. */
-void teams_give_task(struct world *w, uint32_t host);
+void teams_submit_task(struct teams_fixture *w, uint32_t host);
 /* Calls on this host that wait for a task, and whose deadline has passed, are made again. */
-void teams_call_late(struct world *w, uint32_t host);
+void teams_call_late(struct teams_fixture *w, uint32_t host);
 /* Those of the scenario. */
-void teams_schedule_faults(struct world *w);
+void teams_schedule_faults(struct teams_fixture *w);
 
 #endif

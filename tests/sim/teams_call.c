@@ -11,7 +11,7 @@
 
 static bool is_message_right(const struct team_call *c)
 {
-	struct world *w = c->process->world;
+	struct teams_fixture *w = c->process->fixture;
 	const uint32_t from = c->received.from.endpoint - FIRST_ENDPOINT;
 	uint32_t number;
 
@@ -52,7 +52,7 @@ static const char *wrong(const struct team_call *c)
 	case STEP_JOIN:
 	case STEP_SPLIT:
 	case STEP_DERIVE: {
-		const struct script_team *t = &p->world->script.teams[c->team];
+		const struct script_team *t = &p->fixture->script.teams[c->team];
 		const struct cn_member *m = p->members[c->team];
 
 		return m != NULL && (cn_member_rank(m) != script_rank(t, p->rank) ||
@@ -68,7 +68,7 @@ static const char *wrong(const struct team_call *c)
 void teams_report(struct team_call *c, const char *what)
 {
 	if (what != NULL) {
-		fixture_report(&c->process->world->fixture, "rank %u, step %u (%s): %s",
+		fixture_report(&c->process->fixture->fixture, "rank %u, step %u (%s): %s",
 			       c->process->rank, c->number, script_name(c->step->kind), what);
 	}
 }
@@ -76,14 +76,14 @@ void teams_report(struct team_call *c, const char *what)
 static void note_failure(struct team_call *c, int status, const char *text)
 {
 	struct process *p = c->process;
-	struct world *w = p->world;
+	struct teams_fixture *w = p->fixture;
 	const char *wrong;
 
 	w->fixture.hints |= teams_makes(c->step);
 	if (p->gone) {
 		return;
 	}
-	wrong = w->must_succeed ? "it failed" : teams_judge(c, status, text);
+	wrong = w->must_succeed ? "it failed" : teams_check_error(c, status, text);
 	if (wrong != NULL) {
 		fixture_report(&w->fixture, "rank %u, step %u (%s): %s: %d %s", p->rank, c->number,
 			       script_name(c->step->kind), wrong, status, text);
@@ -94,7 +94,7 @@ static void note_failure(struct team_call *c, int status, const char *text)
 static void finish(struct team_call *c, int status, const char *text)
 {
 	struct process *p = c->process;
-	struct world *w = p->world;
+	struct teams_fixture *w = p->fixture;
 
 	if (w->fixture.verbose) {
 		printf("  %.6f ms: rank %u, step %u (%s): %d %s\n",
@@ -146,7 +146,7 @@ static void combine_late(void *arg)
 static bool combine(struct cn_reducer *r, const struct cn_combine *piece)
 {
 	struct work *x = (struct work *)((char *)r - offsetof(struct work, reducer));
-	struct fixture *fx = &x->process->world->fixture;
+	struct fixture *fx = &x->process->fixture->fixture;
 
 	x->piece = *piece;
 	if (fx->s->late && cn_random(&fx->random) % 2 == 0 &&
@@ -200,7 +200,7 @@ bool teams_begin_call(struct team_call *c)
 {
 	struct process *p = c->process;
 	struct handle *h = &p->handles[c->step->handle];
-	const struct script *script = &p->world->script;
+	const struct script *script = &p->fixture->script;
 
 	c->done.fn = ended;
 	switch (c->step->kind) {
@@ -233,7 +233,7 @@ bool teams_begin_call(struct team_call *c)
 
 static int send_message(struct team_call *c, struct cn_err *err)
 {
-	struct world *w = c->process->world;
+	struct teams_fixture *w = c->process->fixture;
 	const uint32_t host = w->processes[c->step->to].host;
 
 	return cn_endpoint_send(c->process->endpoint, teams_now(w),
@@ -254,14 +254,14 @@ static int split(struct team_call *c, struct cn_err *err)
 
 	snprintf(job, sizeof(job), "%llx/%u.%d", (unsigned long long)cn_member_run(parent),
 		 c->number, color);
-	return cn_team_split(parent, teams_now(p->world), &call, c->deadline, &c->done,
+	return cn_team_split(parent, teams_now(p->fixture), &call, c->deadline, &c->done,
 			     color < 0 ? &none : &p->members[c->team], err);
 }
 
 static int derive(struct team_call *c, struct cn_err *err)
 {
 	struct process *p = c->process;
-	const struct script *script = &p->world->script;
+	const struct script *script = &p->fixture->script;
 	const struct script_team *t = &script->teams[c->team],
 				 *parent = &script->teams[c->step->team];
 	struct cn_member *m = p->members[c->step->team];
@@ -274,14 +274,14 @@ static int derive(struct team_call *c, struct cn_err *err)
 		members[r / 64] |= (uint64_t)1 << r % 64;
 	}
 	snprintf(job, sizeof(job), "%llx/%u", (unsigned long long)cn_member_run(m), c->number);
-	return cn_team_derive(m, teams_now(p->world), job, script_rank(t, p->rank), t->n, members,
+	return cn_team_derive(m, teams_now(p->fixture), job, script_rank(t, p->rank), t->n, members,
 			      c->deadline, &c->done, &p->members[c->team], err);
 }
 
 static int try_call(struct team_call *c, struct cn_err *err)
 {
 	struct process *p = c->process;
-	struct world *w = p->world;
+	struct teams_fixture *w = p->fixture;
 	struct cn_engine *e = cn_sim_engine(w->fixture.sim, p->host);
 	struct handle *h = &p->handles[c->step->handle];
 	const uint32_t team = c->step->team;
@@ -327,7 +327,7 @@ static bool calls_operation(const struct step *x)
 static int prepare_in_time(const struct team_call *c, int rc, struct cn_err *err)
 {
 	return rc == COLLNET_INPROGRESS && c->step->kind == STEP_PREPARE &&
-			       c->deadline <= teams_now(c->process->world)
+			       c->deadline <= teams_now(c->process->fixture)
 		       ? cn_fail(err, COLLNET_ETIMEOUT,
 				 "the operation was not planned before the deadline")
 		       : rc;
@@ -336,7 +336,7 @@ static int prepare_in_time(const struct team_call *c, int rc, struct cn_err *err
 /* Whether the call is refused for its options, as on all ranks. */
 static bool is_refused(const struct team_call *c, int rc)
 {
-	struct world *w = c->process->world;
+	struct teams_fixture *w = c->process->fixture;
 	enum verdict *v = &w->verdicts[c->number];
 	const bool refused = rc == COLLNET_ETOPO || rc == COLLNET_EINVAL || rc == COLLNET_ELIMIT;
 
@@ -397,7 +397,7 @@ bool teams_makes(const struct step *x)
 /* The team that a step is of, or makes. */
 uint32_t teams_team_of(const struct process *p, const struct step *x)
 {
-	const struct script *script = &p->world->script;
+	const struct script *script = &p->fixture->script;
 
 	for (uint32_t i = 0; i < x->children; i++) {
 		if (script_rank(&script->teams[x->child + i], p->rank) != UINT32_MAX) {

@@ -42,7 +42,7 @@ static uint32_t after(const char *text, const char *words)
 /* The rank's call of operation `seq` of a team; NULL: it has not called. */
 static const struct team_call *call_of(const struct claim *k, uint32_t rank)
 {
-	const struct world *w = k->c->process->world;
+	const struct teams_fixture *w = k->c->process->fixture;
 
 	for (uint32_t i = 0; i < w->script.nsteps; i++) {
 		const struct team_call *c = &w->calls[(size_t)i * w->s->ranks + rank];
@@ -57,7 +57,7 @@ static const struct team_call *call_of(const struct claim *k, uint32_t rank)
 /* The rank's call that makes the team. */
 static const struct team_call *making_of(const struct claim *k, uint32_t rank)
 {
-	const struct world *w = k->c->process->world;
+	const struct teams_fixture *w = k->c->process->fixture;
 
 	for (uint32_t i = 0; i < w->script.nsteps; i++) {
 		const struct team_call *c = &w->calls[(size_t)i * w->s->ranks + rank];
@@ -86,7 +86,7 @@ static bool joined_late(const struct claim *k, const struct process *p)
 	const struct team_call *c = making_of(k, p->rank);
 
 	return c == NULL || c->at + HEARD_BEFORE > k->deadline || p->left[k->team] ||
-	       oracle_silence_explained(&p->world->fixture, p->host, k->c->process->host);
+	       oracle_silence_explained(&p->fixture->fixture, p->host, k->c->process->host);
 }
 
 /* Or another rank of the team on its node. */
@@ -95,7 +95,7 @@ static bool node_joined_late(const struct claim *k, const struct process *p)
 	bool late = false;
 
 	for (uint32_t r = 0; r < k->of->n; r++) {
-		const struct process *other = &p->world->processes[k->of->ranks[r]];
+		const struct process *other = &p->fixture->processes[k->of->ranks[r]];
 
 		late |= other->host == p->host && joined_late(k, other);
 	}
@@ -105,7 +105,7 @@ static bool node_joined_late(const struct claim *k, const struct process *p)
 static bool has_gone(const struct claim *k, const struct process *p)
 {
 	return p->left[k->team] || p->failed[k->team] ||
-	       oracle_silence_explained(&p->world->fixture, p->host, k->c->process->host);
+	       oracle_silence_explained(&p->fixture->fixture, p->host, k->c->process->host);
 }
 
 static bool has_left(const struct claim *k, const struct process *p)
@@ -132,7 +132,7 @@ static bool is_true_of(const struct claim *k, const char *list, true_of *is)
 		}
 		for (unsigned long r = first; r <= last && all; r++) {
 			all = r < k->of->n &&
-			      is(k, &k->c->process->world->processes[k->of->ranks[r]]);
+			      is(k, &k->c->process->fixture->processes[k->of->ranks[r]]);
 		}
 		at += strncmp(at, ", ", 2) == 0 ? 2 : 0;
 	}
@@ -140,7 +140,7 @@ static bool is_true_of(const struct claim *k, const char *list, true_of *is)
 }
 
 /* Nothing happens to hosts and links, whose full queues take less time than an answer may. */
-static bool is_calm(const struct world *w)
+static bool is_calm(const struct teams_fixture *w)
 {
 	if (w->s->config.engine.node.dead_after >= SLOW) {
 		return false;
@@ -154,9 +154,9 @@ static bool is_calm(const struct world *w)
 }
 
 /* "not called in time by rank 3 (node h1)", or what the operation waited for. */
-static const char *judge_late_call(struct claim *k, const char *text)
+static const char *check_late_call_error(struct claim *k, const char *text)
 {
-	const struct world *w = k->c->process->world;
+	const struct teams_fixture *w = k->c->process->fixture;
 	const uint32_t by = oracle_host_named(&w->fixture, text, "on node ");
 	const char *list = strstr(text, "not called in time by rank"),
 		   *data = strstr(text, "waiting for data of rank");
@@ -192,16 +192,16 @@ static const char *judge_late_call(struct claim *k, const char *text)
 		       : NULL;
 }
 
-static const char *judge_timeout(struct claim *k, const char *text)
+static const char *check_timeout_error(struct claim *k, const char *text)
 {
 	const char *missing = strstr(text, "missing at the deadline: "),
 		   *waiting = strstr(text, "another one of their node: "),
 		   *gone = strstr(text, "were gone again before the team was ready: ");
 
 	if (strstr(text, "passed its deadline on node ") != NULL) {
-		return judge_late_call(k, text);
+		return check_late_call_error(k, text);
 	}
-	k->deadline = teams_now(k->c->process->world);
+	k->deadline = teams_now(k->c->process->fixture);
 	if (missing != NULL) {
 		missing += strlen("missing at the deadline: ");
 		return is_true_of(k, missing, joined_late) ? NULL : "that rank is not missing";
@@ -217,7 +217,7 @@ static const char *judge_timeout(struct claim *k, const char *text)
 	return NULL;
 }
 
-static const char *judge_rank(const struct claim *k, const char *text)
+static const char *check_rank_error(const struct claim *k, const char *text)
 {
 	const char *rank = strstr(text, "rank ");
 
@@ -232,9 +232,9 @@ static const char *judge_rank(const struct claim *k, const char *text)
 
 /* Of an endpoint's message: "node h3 is gone ...", or "no endpoint 105 is open on node h3". Nodes
  * know each other from the first team on. */
-static const char *judge_message(const struct team_call *c, int status, const char *text)
+static const char *check_message_error(const struct team_call *c, int status, const char *text)
 {
-	const struct world *w = c->process->world;
+	const struct teams_fixture *w = c->process->fixture;
 	const struct fixture *fx = &w->fixture;
 	const uint32_t rank = c->process->rank, named = oracle_host_named(fx, text, "node ");
 	const struct process
@@ -251,7 +251,7 @@ static const char *judge_message(const struct team_call *c, int status, const ch
 }
 
 /* The interface of a node failed. */
-static const char *judge_interface(const struct world *w, const char *text)
+static const char *check_interface_error(const struct teams_fixture *w, const char *text)
 {
 	return w->interface_fails && oracle_host_named(&w->fixture, text, "of node ") ==
 					     w->processes[w->s->faults[0].rank].host
@@ -259,38 +259,38 @@ static const char *judge_interface(const struct world *w, const char *text)
 		       : "it did not fail";
 }
 
-static const char *judge(struct claim *k, int status, const char *text)
+static const char *check_error(struct claim *k, int status, const char *text)
 {
 	switch (status) {
 	case COLLNET_EIFACE:
-		return judge_interface(k->c->process->world, text);
+		return check_interface_error(k->c->process->fixture, text);
 	case COLLNET_EPEER:
-		return oracle_judge_peer(&k->c->process->world->fixture, text);
+		return oracle_check_peer_error(&k->c->process->fixture->fixture, text);
 	case COLLNET_ETIMEOUT:
-		return judge_timeout(k, text);
+		return check_timeout_error(k, text);
 	case COLLNET_ERANK:
-		return judge_rank(k, text);
+		return check_rank_error(k, text);
 	default:
 		return "this cannot happen";
 	}
 }
 
-const char *teams_judge(const struct team_call *c, int status, const char *text)
+const char *teams_check_error(const struct team_call *c, int status, const char *text)
 {
-	const struct script *script = &c->process->world->script;
+	const struct script *script = &c->process->fixture->script;
 	struct claim k = { .c = c, .team = c->team, .of = &script->teams[c->team] };
 	const char *wrong;
 	bool is_true;
 
 	if (c->step->kind == STEP_MESSAGE && status != COLLNET_EIFACE) {
-		return judge_message(c, status, text);
+		return check_message_error(c, status, text);
 	}
-	wrong = judge(&k, status, text);
+	wrong = check_error(&k, status, text);
 	is_true = wrong == NULL;
 	while (!is_true && k.team != 0) {
 		k.team = k.of->parent;
 		k.of = &script->teams[k.team];
-		is_true = judge(&k, status, text) == NULL;
+		is_true = check_error(&k, status, text) == NULL;
 	}
 	return is_true ? NULL : wrong;
 }

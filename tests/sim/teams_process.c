@@ -11,13 +11,13 @@ static void strike(struct process *p, uint32_t number);
 
 void teams_kick(struct process *p)
 {
-	cn_sim_kick(p->world->fixture.sim, p->host);
-	teams_give_task(p->world, p->host);
+	cn_sim_kick(p->fixture->fixture.sim, p->host);
+	teams_submit_task(p->fixture, p->host);
 }
 
 void teams_advance_later(struct process *p)
 {
-	struct world *w = p->world;
+	struct teams_fixture *w = p->fixture;
 	const cn_time think = w->s->think > 0 ? cn_random(&w->fixture.random) % w->s->think : 0;
 
 	if (!p->scheduled && !w->over) {
@@ -42,8 +42,8 @@ static void leave(struct process *p, uint32_t team, bool dead)
 {
 	struct cn_member *m = p->members[team];
 
-	for (uint32_t h = 0; h < p->world->script.nhandles; h++) {
-		if (p->world->script.handles[h].team == team) {
+	for (uint32_t h = 0; h < p->fixture->script.nhandles; h++) {
+		if (p->fixture->script.handles[h].team == team) {
 			release(p, h);
 		}
 	}
@@ -51,7 +51,7 @@ static void leave(struct process *p, uint32_t team, bool dead)
 	p->failed[team] = false;
 	p->left[team] |= m != NULL;
 	if (m != NULL) {
-		cn_team_leave(m, teams_now(p->world), dead);
+		cn_team_leave(m, teams_now(p->fixture), dead);
 	}
 }
 
@@ -71,14 +71,14 @@ void teams_end_process(struct process *p, bool dead)
 	p->gone = true;
 	p->died = dead;
 	stop_waiting(p);
-	for (uint32_t t = 0; t < p->world->script.nteams; t++) {
+	for (uint32_t t = 0; t < p->fixture->script.nteams; t++) {
 		leave(p, t, dead);
 	}
 	if (p->endpoint != NULL) {
 		struct cn_endpoint *ep = p->endpoint;
 
 		p->endpoint = NULL;
-		cn_endpoint_close(ep, teams_now(p->world));
+		cn_endpoint_close(ep, teams_now(p->fixture));
 	}
 	teams_kick(p);
 }
@@ -100,23 +100,24 @@ static bool must_wait(const struct process *p, const struct step *x)
 	case STEP_LEAVE:
 		return p->outstanding > 0 && !x->hasty;
 	case STEP_RELEASE:
-		return (p->outstanding >= p->world->depth || p->handles[x->handle].busy) &&
+		return (p->outstanding >= p->fixture->depth || p->handles[x->handle].busy) &&
 		       !x->hasty;
 	case STEP_START:
-		return p->outstanding >= p->world->depth || p->handles[x->handle].busy ||
+		return p->outstanding >= p->fixture->depth || p->handles[x->handle].busy ||
 		       is_outstanding(p->last[x->team][next]);
 	case STEP_CALL:
 	case STEP_SPLIT:
-		return p->outstanding >= p->world->depth || is_outstanding(p->last[x->team][next]);
+		return p->outstanding >= p->fixture->depth ||
+		       is_outstanding(p->last[x->team][next]);
 	default:
-		return p->outstanding >= p->world->depth;
+		return p->outstanding >= p->fixture->depth;
 	}
 }
 
 /* A step that is no call. False: it is one. */
 static bool make_other_step(struct process *p, const struct step *x)
 {
-	struct world *w = p->world;
+	struct teams_fixture *w = p->fixture;
 
 	switch (x->kind) {
 	case STEP_LEAVE:
@@ -136,7 +137,7 @@ static bool make_other_step(struct process *p, const struct step *x)
 
 static void begin_step(struct process *p, uint32_t number)
 {
-	struct world *w = p->world;
+	struct teams_fixture *w = p->fixture;
 	const struct step *x = &w->script.steps[number];
 	struct team_call *c = &w->calls[(size_t)number * w->s->ranks + p->rank];
 
@@ -164,11 +165,11 @@ static void begin_step(struct process *p, uint32_t number)
 	teams_make_call(c);
 }
 
-/* Event: the process leaves teams that failed, and goes on. */
+/* Event: the process leaves teams that failed, and continues. */
 static void advance(void *arg)
 {
 	struct process *p = arg;
-	struct world *w = p->world;
+	struct teams_fixture *w = p->fixture;
 
 	p->scheduled = false;
 	for (uint32_t t = 0; t < w->script.nteams && !p->gone && !p->waits; t++) {
@@ -197,7 +198,7 @@ static void advance(void *arg)
 
 /* ---- tasks ---------------------------------------------------------------------------- */
 
-static void make_waiting(struct world *w, uint32_t host)
+static void make_waiting(struct teams_fixture *w, uint32_t host)
 {
 	for (uint32_t i = 0; i < w->s->ranks; i++) {
 		struct process *p = &w->processes[i];
@@ -211,7 +212,7 @@ static void make_waiting(struct world *w, uint32_t host)
 	cn_sim_kick(w->fixture.sim, host);
 }
 
-static void run_task(struct world *w, uint32_t host)
+static void run_task(struct teams_fixture *w, uint32_t host)
 {
 	struct cn_task *x = w->tasks[host];
 
@@ -221,7 +222,7 @@ static void run_task(struct world *w, uint32_t host)
 }
 
 struct task_event {
-	struct world *world;
+	struct teams_fixture *fixture;
 	uint32_t host;
 };
 
@@ -230,15 +231,15 @@ static void on_task_done(void *arg)
 {
 	struct task_event *t = arg;
 
-	if (t->world->tasks[t->host] != NULL) {
-		run_task(t->world, t->host);
-		make_waiting(t->world, t->host);
-		teams_give_task(t->world, t->host);
+	if (t->fixture->tasks[t->host] != NULL) {
+		run_task(t->fixture, t->host);
+		make_waiting(t->fixture, t->host);
+		teams_submit_task(t->fixture, t->host);
 	}
 	free(t);
 }
 
-bool teams_somebody_waits(const struct world *w, uint32_t host)
+bool teams_somebody_waits(const struct teams_fixture *w, uint32_t host)
 {
 	for (uint32_t i = 0; i < w->s->ranks; i++) {
 		if (w->processes[i].host == host && w->processes[i].waits) {
@@ -248,7 +249,7 @@ bool teams_somebody_waits(const struct world *w, uint32_t host)
 	return false;
 }
 
-void teams_call_late(struct world *w, uint32_t host)
+void teams_call_late(struct teams_fixture *w, uint32_t host)
 {
 	for (uint32_t i = 0; i < w->s->ranks; i++) {
 		struct process *p = &w->processes[i];
@@ -261,7 +262,7 @@ void teams_call_late(struct world *w, uint32_t host)
 	}
 }
 
-static void begin_task(struct world *w, uint32_t host)
+static void begin_task(struct teams_fixture *w, uint32_t host)
 {
 	struct task_event *t;
 
@@ -283,7 +284,7 @@ static void begin_task(struct world *w, uint32_t host)
 
 /* The next task of a host, as in collnetd: where there is none, or one was dropped, calls that wait
  * are made again, since theirs may have gone with its team. */
-void teams_give_task(struct world *w, uint32_t host)
+void teams_submit_task(struct teams_fixture *w, uint32_t host)
 {
 	struct cn_engine *e = cn_sim_engine(w->fixture.sim, host);
 
@@ -301,7 +302,7 @@ void teams_give_task(struct world *w, uint32_t host)
 
 /* ---- faults --------------------------------------------------------------------------- */
 
-static void crash(struct world *w, uint32_t host)
+static void crash(struct teams_fixture *w, uint32_t host)
 {
 	if (w->tasks[host] != NULL) {
 		run_task(w, host);
@@ -324,8 +325,8 @@ static void crash(struct world *w, uint32_t host)
 	cn_sim_crash(w->fixture.sim, host);
 }
 
-/* All teams of the host fail, and its endpoints' messages; the processes go on. */
-static void fail_interface(struct world *w, uint32_t host)
+/* All teams of the host fail, and its endpoints' messages; the processes continue. */
+static void fail_interface(struct teams_fixture *w, uint32_t host)
 {
 	struct cn_engine *e = cn_sim_engine(w->fixture.sim, host);
 	char text[128];
@@ -334,13 +335,14 @@ static void fail_interface(struct world *w, uint32_t host)
 		 w->s->topo->vertices[w->s->topo->hosts[host]].name);
 	cn_engine_fail(e, teams_now(w), COLLNET_EIFACE, text);
 	cn_sim_kick(w->fixture.sim, host);
-	teams_give_task(w, host);
+	teams_submit_task(w, host);
 }
 
 static void on_fault(void *arg)
 {
 	struct fault_event *h = arg;
-	struct world *w = (struct world *)((char *)h->fixture - offsetof(struct world, fixture));
+	struct teams_fixture *w = (struct teams_fixture *)((char *)h->fixture -
+							   offsetof(struct teams_fixture, fixture));
 	const struct fault_plan *f = h->plan;
 
 	if (w->fixture.verbose) {
@@ -363,7 +365,7 @@ static void on_fault(void *arg)
 	}
 }
 
-static void schedule(struct world *w, uint32_t fault, bool end, cn_time at)
+static void schedule(struct teams_fixture *w, uint32_t fault, bool end, cn_time at)
 {
 	struct fault_event *h = &w->events[2 * fault + end];
 
@@ -373,7 +375,7 @@ static void schedule(struct world *w, uint32_t fault, bool end, cn_time at)
 }
 
 /* A process that fails, does so in the step that was chosen, if one was. */
-static bool strikes(const struct world *w, const struct fault_plan *f)
+static bool strikes(const struct teams_fixture *w, const struct fault_plan *f)
 {
 	return f->kind >= FAULT_CRASH && w->script.strike != UINT32_MAX;
 }
@@ -381,7 +383,7 @@ static bool strikes(const struct world *w, const struct fault_plan *f)
 /* Its call of this step was made. */
 static void strike(struct process *p, uint32_t number)
 {
-	struct world *w = p->world;
+	struct teams_fixture *w = p->fixture;
 	for (uint32_t i = 0; i < w->s->nfaults && number == w->script.strike && !w->struck; i++) {
 		const cn_time at = teams_now(w) + 1 + cn_random(&w->fixture.random) % CN_MS;
 		const struct fault_plan *f = &w->s->faults[i];
@@ -398,7 +400,7 @@ static void strike(struct process *p, uint32_t number)
 	}
 }
 
-void teams_schedule_faults(struct world *w)
+void teams_schedule_faults(struct teams_fixture *w)
 {
 	for (uint32_t i = 0; i < w->s->nfaults && w->s->profile != PROFILE_LOSS; i++) {
 		const struct fault_plan *f = &w->s->faults[i];

@@ -453,7 +453,8 @@ static void on_sent(struct wire_oracle *o, uint32_t from, uint32_t to,
 	}
 }
 
-static void take_ack(struct wire_oracle *o, uint32_t host, struct flow *mine, uint32_t ack)
+static void check_received_ack(struct wire_oracle *o, uint32_t host, struct flow *mine,
+			       uint32_t ack)
 {
 	if (mine == NULL || !cn_serial_within(mine->una, ack, mine->end)) {
 		return;
@@ -469,7 +470,8 @@ static void take_ack(struct wire_oracle *o, uint32_t host, struct flow *mine, ui
 }
 
 /* The receiver refuses all that the host has sent it. */
-static void take_rnr(struct wire_oracle *o, uint32_t host, struct flow *mine, uint32_t ack)
+static void check_received_rnr(struct wire_oracle *o, uint32_t host, struct flow *mine,
+			       uint32_t ack)
 {
 	if (mine == NULL || ack != mine->una) {
 		return;
@@ -492,9 +494,9 @@ static void on_received(struct wire_oracle *o, uint32_t from, uint32_t to, const
 		return;
 	}
 	mine = flow_back(o, f);
-	take_ack(o, to, mine, w->ack);
+	check_received_ack(o, to, mine, w->ack);
 	if (w->type == CN_TYPE_ACK && (w->flags & CN_FLAG_RNR) != 0) {
-		take_rnr(o, to, mine, w->ack);
+		check_received_rnr(o, to, mine, w->ack);
 	}
 	if (!is_reliable(w) || !cn_serial_within(f->prefix, w->seq, f->end) || w->seq == f->end) {
 		return;

@@ -3,15 +3,15 @@
  * The oracle of frames: it reads the simulated wire by the wire format alone (proto/wire.h) and
  * does not use the state of the transport, except to learn which port a session begins at.
  *
- *   - no acknowledgement covers a frame that was sent and has not come
- *   - numbers of new frames follow one another, and a frame that is sent again is the same frame
- *     (or the empty one that stands for it when its operation has failed)
+ *   - no acknowledgement covers a frame that was sent and has not arrived
+ *   - numbers of new frames are consecutive, and a retransmitted frame is the same frame (or its
+ *     tombstone if its operation has failed)
  *   - no more frames are in flight to a peer than the transport's window
  *   - the frames in flight, counted from first transmissions and frames received in order, never
  *     exceed the W_g of the operation that sends; a refused frame (RNR) does not count until it is
- *     sent again
+ *     retransmitted
  *
- * A frame is seen when the host's engine gives it and when an engine is given it.
+ * A frame is recorded when an engine sends it and when an engine receives it.
  */
 #ifndef TESTS_WIRE_ORACLE_H
 #define TESTS_WIRE_ORACLE_H

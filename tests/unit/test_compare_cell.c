@@ -121,15 +121,15 @@ static void cell_iterations__from_the_time_of_one(void **state)
 	assert_int_equal(cell_iterations(NAN), 3);
 }
 
-static void cell_hold__of_long_iterations(void **state)
+static void cell_start_delay__of_long_iterations(void **state)
 {
 	(void)state;
-	assert_int_equal(cell_hold(0), 0);
-	assert_int_equal(cell_hold(NAN), 0);
-	assert_int_equal(cell_hold(499), 0);
-	assert_int_equal(cell_hold(500), 2000);
-	assert_int_equal(cell_hold(3000), 3000);
-	assert_int_equal(cell_hold(1e9), 5000);
+	assert_int_equal(cell_start_delay(0), 0);
+	assert_int_equal(cell_start_delay(NAN), 0);
+	assert_int_equal(cell_start_delay(499), 0);
+	assert_int_equal(cell_start_delay(500), 2000);
+	assert_int_equal(cell_start_delay(3000), 3000);
+	assert_int_equal(cell_start_delay(1e9), 5000);
 }
 
 /* ---- the loop ------------------------------------------------------------------------- */
@@ -162,8 +162,8 @@ static void loop_barrier_held__nobody_leaves_early(void **state)
 	static const uint64_t held[] = { 130, 131, 150 }, broken[] = { 131, 132, 129 };
 
 	(void)state;
-	assert_true(loop_barrier_held(call, held, 3));
-	assert_false(loop_barrier_held(call, broken, 3));
+	assert_true(loop_barrier_is_valid(call, held, 3));
+	assert_false(loop_barrier_is_valid(call, broken, 3));
 }
 
 static void loop_blocks__of_every_operation(void **state)
@@ -334,7 +334,7 @@ int main(void)
 		cmocka_unit_test(cell_ratio_on_collnet__is_to_the_same_library),
 		cmocka_unit_test(cell_fastest_ratio__to_any_other),
 		cmocka_unit_test(cell_iterations__from_the_time_of_one),
-		cmocka_unit_test(cell_hold__of_long_iterations),
+		cmocka_unit_test(cell_start_delay__of_long_iterations),
 		cmocka_unit_test(loop_time__by_one_clock),
 		cmocka_unit_test(loop_time__by_clocks_of_their_own),
 		cmocka_unit_test(loop_barrier_held__nobody_leaves_early),

@@ -17,7 +17,7 @@
 struct fixture {
 	struct cn_topo *topo;
 	uint32_t node_of[MOST], vertex[MOST];
-	struct measure_place place;
+	struct measure_layout place;
 };
 
 /* `each` ranks on every host of a topology, in its order. */

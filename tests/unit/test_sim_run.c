@@ -56,11 +56,11 @@ static void model_of(const struct cn_sim_config *c, enum measure_op op, uint64_t
 {
 	const struct cn_topo *t = c->topo;
 	uint32_t node_of[64];
-	struct measure_place p = { .ranks = t->nhosts,
-				   .nodes = t->nhosts,
-				   .node_of = node_of,
-				   .topo = t,
-				   .vertex = t->hosts };
+	struct measure_layout p = { .ranks = t->nhosts,
+				    .nodes = t->nhosts,
+				    .node_of = node_of,
+				    .topo = t,
+				    .vertex = t->hosts };
 
 	assert_true(t->nhosts <= 64);
 	for (uint32_t i = 0; i < t->nhosts; i++) {

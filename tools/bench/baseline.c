@@ -114,7 +114,7 @@ static bool look(struct baseline *b, const uint8_t peer[6], struct seen *s)
 }
 
 /* Spins until a frame comes or `until`. */
-static bool look_until(struct baseline *b, const uint8_t peer[6], struct seen *s, cn_time until)
+static bool poll_until(struct baseline *b, const uint8_t peer[6], struct seen *s, cn_time until)
 {
 	do {
 		for (int i = 0; i < SPINS; i++) {
@@ -135,7 +135,7 @@ static bool await(struct baseline *b, const uint8_t peer[6], struct seen *s, cn_
 	if (look(b, peer, s)) {
 		return true;
 	}
-	while (!look_until(b, peer, s, cn_min_time(cn_now() + SPIN_ALONE, until))) {
+	while (!poll_until(b, peer, s, cn_min_time(cn_now() + SPIN_ALONE, until))) {
 		if (cn_now() >= until) {
 			return false;
 		}
@@ -214,7 +214,7 @@ static int ask(struct baseline *b, const uint8_t peer[6], enum type type, uint64
 		if (r < 0) {
 			return r;
 		}
-		while (look_until(b, peer, &s, until)) {
+		while (poll_until(b, peer, &s, until)) {
 			if (s.type == reply && s.number == number) {
 				return 0;
 			}
@@ -266,7 +266,7 @@ static int ping(struct baseline *b, const uint8_t peer[6], uint32_t payload, uin
 		if (r < 0) {
 			return r;
 		}
-		while (look_until(b, peer, &s, cn_min_time(sent + AGAIN, deadline))) {
+		while (poll_until(b, peer, &s, cn_min_time(sent + AGAIN, deadline))) {
 			if (s.type == PONG && s.number == number) {
 				rtt_ns[i++] = cn_now() - sent;
 				break;
@@ -286,7 +286,7 @@ static int pong(struct baseline *b, const uint8_t peer[6], uint32_t payload, cn_
 	struct seen s;
 	int r = 0;
 
-	while (look_until(b, peer, &s, deadline)) {
+	while (poll_until(b, peer, &s, deadline)) {
 		if (s.type == PING) {
 			r = send_one(b, peer, PONG, s.number, payload, deadline, err);
 		} else if (answer(b, peer, &s, deadline, &r, err)) {

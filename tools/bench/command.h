@@ -86,10 +86,10 @@ int bench_options_parse(struct bench_options *o, int argc, char **argv);
 
 /*
  * A single rank is usually the mistake of an unknown launcher or of a launcher with wrong options,
- * so that it must be requested: by --ranks 1 or COLLNET_SIZE=1. `said_by` is the
+ * so that it must be requested: by --ranks 1 or COLLNET_SIZE=1. `specified_by` is the
  * variable that specified the number of ranks, or NULL. A usage error otherwise.
  */
-int bench_check_ranks(const struct bench_options *o, const char *said_by);
+int bench_check_ranks(const struct bench_options *o, const char *specified_by);
 
 /* coll.c, p2p.c: run all sizes. */
 int bench_collective(struct bench *b);

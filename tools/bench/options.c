@@ -110,12 +110,12 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int take_option(void *into, int opt, char *arg, struct cn_err *err)
+static int parse_option(void *into, int opt, char *arg, struct cn_err *err)
 {
 	struct bench_options *o = into;
 
 	if (opt < MEASURE_OPT_OWN) {
-		return measure_options_take(&o->m, opt, arg, err);
+		return measure_options_option(&o->m, opt, arg, err);
 	}
 	switch (opt) {
 	case OPT_BASELINE:
@@ -200,13 +200,13 @@ static int finish(struct bench_options *o, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-int bench_check_ranks(const struct bench_options *o, const char *said_by)
+int bench_check_ranks(const struct bench_options *o, const char *specified_by)
 {
 	if (o->team.ranks != 1 || o->ranks_given ||
-	    (said_by != NULL && strcmp(said_by, "COLLNET_SIZE") == 0)) {
+	    (specified_by != NULL && strcmp(specified_by, "COLLNET_SIZE") == 0)) {
 		return TOOL_OK;
 	}
-	if (said_by == NULL) {
+	if (specified_by == NULL) {
 		return tool_usage(
 			"no launcher started this process, so it is one rank of one: use "
 			"srun, mpirun or mpiexec, or give every process --rank and --ranks "
@@ -215,7 +215,7 @@ int bench_check_ranks(const struct bench_options *o, const char *said_by)
 	return tool_usage("the launcher started one rank (%s is 1): specify how many (srun -N, "
 			  "Open MPI: mpirun -N 1, MPICH: mpiexec -n RANKS -ppn 1); --ranks 1 "
 			  "measures one rank",
-			  said_by);
+			  specified_by);
 }
 
 int bench_options_parse(struct bench_options *o, int argc, char **argv)
@@ -228,7 +228,7 @@ int bench_options_parse(struct bench_options *o, int argc, char **argv)
 	measure_options_init(&o->m);
 	collnet_options_init(&o->open);
 	collnet_team_options_init(&o->team);
-	rc = tool_options(argc, argv, options, take_option, o);
+	rc = tool_options(argc, argv, options, parse_option, o);
 	if (rc != TOOL_OK) {
 		fputs(rc < 0 ? help_text : "", stdout);
 		return rc;

@@ -199,7 +199,7 @@ struct plan_options {
 	bool json;
 };
 
-static int take_option(void *into, int opt, char *arg, struct cn_err *err)
+static int parse_option(void *into, int opt, char *arg, struct cn_err *err)
 {
 	struct plan_options *o = into;
 
@@ -219,7 +219,7 @@ int bench_plan(int argc, char **argv)
 		{ NULL, 0, NULL, 0 },
 	};
 	struct plan_options o = { .seed = SEED };
-	int rc = tool_options(argc, argv, options, take_option, &o);
+	int rc = tool_options(argc, argv, options, parse_option, &o);
 
 	if (rc < 0) {
 		puts("usage: collnet bench plan [--json] [--seed N]\n"

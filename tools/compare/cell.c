@@ -127,7 +127,7 @@ uint32_t cell_iterations(double us)
 	return !(n > 3) ? 3 : n > 200 ? 200 : (uint32_t)n;
 }
 
-uint32_t cell_hold(double us)
+uint32_t cell_start_delay(double us)
 {
 	return !(us >= 500) ? 0 : us < 2000 ? 2000 : us > 5000 ? 5000 : (uint32_t)us;
 }

@@ -77,6 +77,6 @@ uint32_t cell_iterations(double us);
 
 /* How long ranks wait for a common moment, where the slowest contender needs so long for an
  * iteration: 2 to 5 milliseconds; 0: not at all, since waking up would be much of a short one. */
-uint32_t cell_hold(double us);
+uint32_t cell_start_delay(double us);
 
 #endif

@@ -114,9 +114,9 @@ void compare_argv_free(char **argv);
 /* An MPI library on collnet: whether its ranks did use it; false: the complaint is out. */
 bool contender_used_collnet(const struct contender *t);
 /* Sends a line; false: the contender has failed, and the complaint is out. */
-bool contender_tell(struct contender *t, const char *line);
+bool contender_send(struct contender *t, const char *line);
 /* The next line behind LOOP_MARK; false: as above. `within` in milliseconds. */
-bool contender_hear(struct contender *t, uint32_t within, char *line, size_t size);
+bool contender_receive(struct contender *t, uint32_t within, char *line, size_t size);
 void compare_stop(struct compare *c);
 
 /* loop_collnet.c */

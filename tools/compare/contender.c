@@ -294,7 +294,7 @@ static bool greet(struct compare *c, struct contender *t)
 	char line[512], clock[16];
 	int at = 0;
 
-	if (!contender_hear(t, c->o->timeout_ms, line, sizeof(line))) {
+	if (!contender_receive(t, c->o->timeout_ms, line, sizeof(line))) {
 		return false;
 	}
 	if (sscanf(line, "ready %u %u %15s %n", &ranks, &nodes, clock, &at) != 3 || at == 0) {
@@ -395,7 +395,7 @@ static bool lost(struct contender *t, const char *why)
 	return false;
 }
 
-bool contender_tell(struct contender *t, const char *line)
+bool contender_send(struct contender *t, const char *line)
 {
 	size_t len = strlen(line);
 
@@ -430,7 +430,7 @@ static bool next_line(struct contender *t, char *line, size_t size)
 	return true;
 }
 
-bool contender_hear(struct contender *t, uint32_t within, char *line, size_t size)
+bool contender_receive(struct contender *t, uint32_t within, char *line, size_t size)
 {
 	cn_time until = cn_now() + within * CN_MS, now, left;
 	struct pollfd p = { .fd = t->from, .events = POLLIN };

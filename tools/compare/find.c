@@ -2,10 +2,9 @@
 /*
  * The MPI libraries that are installed, and their loops.
  *
- * A library is known by its mpicc. Its mpirun is next to it, with the same suffix (mpicc.mpich,
- * mpirun.mpich), and tells which library it is. The loop is compiled anew for every comparison: it
- * takes a second, and what an MPI library's headers are today is what its loop must be compiled
- * with.
+ * A library is found by its mpicc. Its mpirun is next to it, with the same suffix (mpicc.mpich,
+ * mpirun.mpich), and identifies the library. The loop is compiled for every comparison: it takes a
+ * second, and must match the current headers of the MPI library.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -5,20 +5,21 @@
  *   measure OP BYTES ITERATIONS WARMUP SEED SERIAL HOLD
  *   quit
  *
- * and its replies, each behind LOOP_MARK:
+ * and its replies, each after LOOP_MARK:
  *
  *   ready RANKS NODES one-clock|own-clocks VERSION       after the start
  *   wrong TEXT                                           the first wrong byte of a measurement
  *   result MEDIAN MIN MAX right|wrong                    nanoseconds of an iteration
  *
- * Before an iteration every rank fills its buffers, with bytes that no other iteration has, and a
- * barrier ends; then comes the timed call; then every rank checks all bytes that it received. The
- * times stay on their ranks until the last iteration is over.
+ * Before an iteration every rank fills its buffers, with bytes unique to the iteration, and waits
+ * in a barrier; then it makes the timed call; then it checks all bytes that it received. The times
+ * stay on their ranks until the last iteration is over.
  *
- * Ranks leave a barrier one after another. Those that are first call before the last one, and what
- * they send is on its way, or done, when the last one calls; it may even fill the ports so that the
- * barrier's own messages to the others wait. So with HOLD, in microseconds, rank 0 broadcasts a
- * moment so far ahead, at which all call, and from which on the time counts: that takes one clock.
+ * Ranks leave a barrier one after another. The first ones call before the last one, and their data
+ * is in flight, or has arrived, when the last one calls; it may even fill the ports so that the
+ * barrier's own messages to the others wait. With HOLD, in microseconds, rank 0 therefore
+ * broadcasts a start time so far ahead, at which all call and the time begins: this requires one
+ * clock.
  */
 #include "tools/compare/loop.h"
 
@@ -336,7 +337,7 @@ static void report(const struct loop *l, const struct command *c, const uint64_t
 		}
 		ns[i] = loop_time(c->op, l->one_clock, call, ret, l->ranks);
 		if (right && c->op == LOOP_BARRIER && l->one_clock &&
-		    !loop_barrier_held(call, ret, l->ranks)) {
+		    !loop_barrier_is_valid(call, ret, l->ranks)) {
 			fputs(LOOP_MARK "wrong a rank left the barrier before the last one "
 					"entered it\n",
 			      l->out);

@@ -105,6 +105,6 @@ uint64_t loop_time(enum loop_op op, int one_clock, const uint64_t *call, const u
 		   uint32_t ranks);
 
 /* Whether a barrier kept its promise: no rank returned before the last one called. */
-int loop_barrier_held(const uint64_t *call, const uint64_t *ret, uint32_t ranks);
+int loop_barrier_is_valid(const uint64_t *call, const uint64_t *ret, uint32_t ranks);
 
 #endif

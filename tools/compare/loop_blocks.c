@@ -156,7 +156,7 @@ uint64_t loop_time(enum loop_op op, int one_clock, const uint64_t *call, const u
 	return most;
 }
 
-int loop_barrier_held(const uint64_t *call, const uint64_t *ret, uint32_t ranks)
+int loop_barrier_is_valid(const uint64_t *call, const uint64_t *ret, uint32_t ranks)
 {
 	uint64_t last = largest(call, ranks);
 

@@ -4,7 +4,7 @@
  *
  * Errors end the program, as is MPI's default, with the library's own message. Ranks that wait for
  * a command test for it 50 times per second, because MPI libraries wait by spinning, and the
- * library that is measured meanwhile needs the processors.
+ * library that is being measured needs the processors.
  */
 #include <mpi.h>
 #include <stdlib.h>

@@ -148,7 +148,7 @@ static int note(struct compare_options *o, int opt, const char *arg, struct cn_e
 	return COLLNET_OK;
 }
 
-static int take_option(void *into, int opt, char *arg, struct cn_err *err)
+static int parse_option(void *into, int opt, char *arg, struct cn_err *err)
 {
 	struct compare_options *o = into;
 	int rc = note(o, opt, arg, err);
@@ -158,10 +158,10 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 		return rc;
 	}
 	if (opt < MEASURE_OPT_OWN) {
-		return measure_options_take(&o->m, opt, arg, err);
+		return measure_options_option(&o->m, opt, arg, err);
 	}
 	if (opt >= OPT_SHAPE && opt <= OPT_UPLINK_BUFFER) {
-		return shape_take(&o->shape, SHAPE_OPT_SHAPE + opt - OPT_SHAPE, arg, err);
+		return shape_option(&o->shape, SHAPE_OPT_SHAPE + opt - OPT_SHAPE, arg, err);
 	}
 	switch (opt) {
 	case OPT_TOPOLOGY:
@@ -203,7 +203,7 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 	}
 }
 
-static int take_operation(struct compare_options *o, const char *name, struct cn_err *err)
+static int parse_operation(struct compare_options *o, const char *name, struct cn_err *err)
 {
 	enum loop_op op = loop_op_find(name);
 	char known[160] = "";
@@ -224,7 +224,7 @@ static int take_operation(struct compare_options *o, const char *name, struct cn
 	return COLLNET_OK;
 }
 
-/* What goes together, and the defaults. */
+/* Dependent options, and the defaults. */
 static int finish(struct compare_options *o, struct cn_err *err)
 {
 	static const enum loop_op usual[] = { LOOP_ALLTOALL, LOOP_ALLGATHER, LOOP_BCAST,
@@ -295,14 +295,14 @@ int compare_options_parse(struct compare_options *o, int argc, char **argv)
 		tool_complain("no memory");
 		return TOOL_FAILED;
 	}
-	rc = tool_options(argc, argv, options, take_option, o);
+	rc = tool_options(argc, argv, options, parse_option, o);
 	if (rc != TOOL_OK) {
 		fputs(rc < 0 ? help_text : "", stdout);
 		return rc;
 	}
 	o->loop = optind + 1 == argc && strcmp(argv[optind], "loop") == 0;
 	for (int i = optind; i < argc && !o->loop; i++) {
-		if (take_operation(o, argv[i], &err) != COLLNET_OK) {
+		if (parse_operation(o, argv[i], &err) != COLLNET_OK) {
 			return tool_usage("%s", err.text);
 		}
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The comparison: cell by cell, and in a cell round by round, every contender has a turn. The turns
- * of a round follow each other directly, and each round begins with another contender, so that what
- * else the machines do affects all of them alike.
+ * of a round follow each other directly, and each round begins with another contender, so that
+ * other load on the machines affects all of them equally.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -68,11 +68,11 @@ static double turn(struct compare *c, struct cell *cell, size_t contender, uint3
 		 loop_op_name(cell->op), cell->bytes, iterations, warmup, m->seed, c->serial,
 		 cell->hold);
 	c->serial += (uint64_t)iterations + warmup;
-	if (!contender_tell(t, line)) {
+	if (!contender_send(t, line)) {
 		return NAN;
 	}
 	do {
-		if (!contender_hear(t, c->o->timeout_ms, line, sizeof(line))) {
+		if (!contender_receive(t, c->o->timeout_ms, line, sizeof(line))) {
 			return NAN;
 		}
 		if (strncmp(line, "wrong ", 6) == 0 && !cell->wrong[contender]) {
@@ -110,7 +110,7 @@ static void prepare(struct compare *c, struct cell *cell)
 			cell->iterations[i] = cell_iterations(us);
 		}
 	}
-	cell->hold = c->one_clock ? cell_hold(longest) : 0;
+	cell->hold = c->one_clock ? cell_start_delay(longest) : 0;
 }
 
 static int measure(struct compare *c, struct cell *cell)

@@ -108,7 +108,7 @@ static const struct option options[] = {
 /* ---- options -------------------------------------------------------------------------- */
 
 /* "1%", "0.5%", "2.25": per cent, into frames of a million. */
-static int take_share(char *text, uint32_t most_ppm, uint32_t *ppm, struct cn_err *err)
+static int parse_share(char *text, uint32_t most_ppm, uint32_t *ppm, struct cn_err *err)
 {
 	size_t len = strlen(text);
 	uint64_t thousandths;
@@ -126,7 +126,7 @@ static int take_share(char *text, uint32_t most_ppm, uint32_t *ppm, struct cn_er
 	return COLLNET_OK;
 }
 
-static int take_number(struct lab_options *o, int option, char *value, struct cn_err *err)
+static int parse_number(struct lab_options *o, int option, char *value, struct cn_err *err)
 {
 	switch (option) {
 	case OPT_MTU:
@@ -136,21 +136,21 @@ static int take_number(struct lab_options *o, int option, char *value, struct cn
 	case OPT_TIMEOUT:
 		return tool_parse_number(value, 1, 10000000, &o->timeout_s, err);
 	case OPT_DUPLICATE:
-		return take_share(value, 500000, &o->duplicate_ppm, err);
+		return parse_share(value, 500000, &o->duplicate_ppm, err);
 	case OPT_REORDER:
-		return take_share(value, 1000000, &o->reorder_ppm, err);
+		return parse_share(value, 1000000, &o->reorder_ppm, err);
 	default: /* OPT_LOSS */
-		return take_share(value, 990000, &o->loss_ppm, err);
+		return parse_share(value, 990000, &o->loss_ppm, err);
 	}
 }
 
-static int take_option(void *into, int option, char *value, struct cn_err *err)
+static int parse_option(void *into, int option, char *value, struct cn_err *err)
 {
 	struct lab_options *o = into;
 	enum cn_encapsulation encapsulation;
 
 	if (option < SHAPE_OPT_OWN) {
-		return shape_take(&o->shape, option, value, err);
+		return shape_option(&o->shape, option, value, err);
 	}
 	switch (option) {
 	case OPT_TOPOLOGY:
@@ -184,11 +184,11 @@ static int take_option(void *into, int option, char *value, struct cn_err *err)
 		o->json = true;
 		return COLLNET_OK;
 	default:
-		return take_number(o, option, value, err);
+		return parse_number(o, option, value, err);
 	}
 }
 
-/* What does not go together, and what the lab cannot emulate. */
+/* Conflicting options, and networks that the lab cannot emulate. */
 static int check_options(const struct lab_options *o)
 {
 	const struct shape *s = &o->shape;
@@ -242,7 +242,7 @@ static int parse_options(struct lab_options *o, int argc, char **argv)
 	}
 	argc--;
 	argv++;
-	rc = tool_options_of_command(argc, argv, options, take_option, o);
+	rc = tool_options_of_command(argc, argv, options, parse_option, o);
 	if (rc < 0) {
 		fputs(usage_text, stdout);
 	}
@@ -399,7 +399,7 @@ static bool become_inner_root(uid_t uid, gid_t gid)
 static volatile sig_atomic_t passed_on;
 static volatile pid_t supervisor;
 
-static void pass_on(int sig)
+static void forward_signal(int sig)
 {
 	if (supervisor > 0) {
 		kill(supervisor, passed_on++ == 0 ? sig : SIGKILL);
@@ -433,14 +433,14 @@ static void block_signals(const struct lab *lab, sigset_t *before)
 static int wait_supervisor(const struct lab *lab, const sigset_t *before)
 {
 	const struct lab_options *o = lab->o;
-	struct sigaction act = { .sa_handler = pass_on };
+	struct sigaction act = { .sa_handler = forward_signal };
 	int status;
 
 	sigaction(SIGTERM, &act, NULL);
 	if (!lab->nohup) {
 		sigaction(SIGHUP, &act, NULL);
 	}
-	act.sa_handler = o->shell ? SIG_IGN : pass_on;
+	act.sa_handler = o->shell ? SIG_IGN : forward_signal;
 	sigaction(SIGINT, &act, NULL);
 	sigprocmask(SIG_SETMASK, before, NULL);
 	while (waitpid(supervisor, &status, 0) < 0) {
@@ -528,7 +528,7 @@ static void free_lab(struct lab *lab)
 }
 
 /* From the environment. */
-static int take_encapsulation(struct lab_options *o)
+static int parse_encapsulation(struct lab_options *o)
 {
 	enum cn_encapsulation encapsulation;
 	struct cn_err err;
@@ -555,7 +555,7 @@ int collnet_cmd_lab(int argc, char **argv)
 	}
 	rc = parse_options(&o, argc, argv);
 	if (rc == TOOL_OK && o.encapsulation == NULL) {
-		rc = take_encapsulation(&o);
+		rc = parse_encapsulation(&o);
 	}
 	if (rc == TOOL_OK) {
 		rc = lab_plan(&lab, &o, &err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The lab: an emulated cluster of network namespaces, made for one command and gone after it.
+ * The lab: an emulated cluster of network namespaces, which exists while one command runs.
  *
- *   collnet lab        the process that the user started; waits, passes signals on
- *   `- supervisor      PID 1 of a new process namespace; makes the cluster, starts everything
+ *   collnet lab        the process that the user started; waits, forwards signals
+ *   `- supervisor      PID 1 of a new process namespace; creates the cluster, starts everything
  *      |- collnetd     one per host, in the host's network and host-name namespace
  *      `- ranks        the user's command, likewise
  *

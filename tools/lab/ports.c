@@ -33,7 +33,7 @@ static const void *attribute(const struct rtattr *a, size_t len, unsigned short 
 }
 
 /* Frames and bytes sent, and frames that the interface itself dropped. */
-static void take_link(const struct nlmsghdr *n, struct lab_port_count *c)
+static void parse_link(const struct nlmsghdr *n, struct lab_port_count *c)
 {
 	const struct ifinfomsg *i = NLMSG_DATA(n);
 	struct rtnl_link_stats64 st;
@@ -53,7 +53,7 @@ static void take_link(const struct nlmsghdr *n, struct lab_port_count *c)
 }
 
 /* Frames that found the queue full; the outermost queue counts those of the inner one too. */
-static void take_qdisc(const struct nlmsghdr *n, uint32_t index, struct lab_port_count *c)
+static void parse_qdisc(const struct nlmsghdr *n, uint32_t index, struct lab_port_count *c)
 {
 	const struct tcmsg *t = NLMSG_DATA(n);
 	struct gnet_stats_queue q;
@@ -78,7 +78,7 @@ static void take_qdisc(const struct nlmsghdr *n, uint32_t index, struct lab_port
 }
 
 /* One answer. 1: the last of it, 0: more to come, -1: an error (errno). */
-static int take_answer(const char *buf, size_t len, uint32_t index, struct lab_port_count *c)
+static int parse_answer(const char *buf, size_t len, uint32_t index, struct lab_port_count *c)
 {
 	const struct nlmsghdr *n = (const void *)buf;
 	const struct nlmsgerr *e;
@@ -93,10 +93,10 @@ static int take_answer(const char *buf, size_t len, uint32_t index, struct lab_p
 			errno = -e->error;
 			return -1;
 		case RTM_NEWLINK:
-			take_link(n, c);
+			parse_link(n, c);
 			return 1;
 		case RTM_NEWQDISC:
-			take_qdisc(n, index, c);
+			parse_qdisc(n, index, c);
 			break;
 		default:
 			break;
@@ -119,7 +119,7 @@ static int ask(int s, const void *request, size_t len, uint32_t index, struct la
 		if (n < 0) {
 			return -1;
 		}
-		rc = take_answer(buf, (size_t)n, index, c);
+		rc = parse_answer(buf, (size_t)n, index, c);
 	}
 	return rc < 0 ? -1 : 0;
 }

@@ -413,7 +413,7 @@ static void stop_all(struct run *run)
 	}
 }
 
-static void say_how_to_use(const struct lab *lab)
+static void print_usage(const struct lab *lab)
 {
 	static const char mpi[] =
 		"  lab-on HOST mpirun ...     ranks of MPI on hosts; see collnet-lab(1)\n";
@@ -455,7 +455,7 @@ static int make_cluster(struct lab *lab, struct cn_err *err)
 	return rc != COLLNET_OK ? rc : lab_write_scripts(lab, err);
 }
 
-static int bring_to_life(struct run *run, struct cn_err *err)
+static int start_lab(struct run *run, struct cn_err *err)
 {
 	struct lab *lab = run->lab;
 	int rc = make_cluster(lab, err);
@@ -480,7 +480,7 @@ static int bring_to_life(struct run *run, struct cn_err *err)
 			return cn_fail(err, COLLNET_ENOMEM, "no memory");
 		}
 		if (lab->o->command == NULL || lab->o->command[0] == NULL) {
-			say_how_to_use(lab);
+			print_usage(lab);
 		}
 		rc = lab_start_shell(lab, &run->shell, err);
 		run->running = rc == COLLNET_OK ? 1 : 0;
@@ -492,7 +492,7 @@ int lab_supervise(struct lab *lab)
 {
 	struct run run = { .lab = lab };
 	struct cn_err err = { 0 };
-	int rc = bring_to_life(&run, &err), status;
+	int rc = start_lab(&run, &err), status;
 
 	if (rc != COLLNET_OK && lab->stopped_by != 0) {
 		return 128 + lab->stopped_by;

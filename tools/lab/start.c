@@ -342,7 +342,7 @@ void lab_print_log_tail(const struct lab_host *h)
 }
 
 /* The word of one daemon: 1 ready, 0 not yet, -1 it is gone. */
-static int hear_daemon(struct lab_host *h)
+static int read_ready_line(struct lab_host *h)
 {
 	char word[16];
 	ssize_t n = read(h->ready, word, sizeof(word));
@@ -377,7 +377,7 @@ static int wait_ready(struct lab *lab, struct cn_err *err)
 			if (p[i].revents == 0) {
 				continue;
 			}
-			n = hear_daemon(&lab->hosts[i]);
+			n = read_ready_line(&lab->hosts[i]);
 			left -= n == 1;
 			if (n < 0) {
 				lab_print_log_tail(&lab->hosts[i]);

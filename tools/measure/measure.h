@@ -40,7 +40,7 @@ struct measure_options {
 struct measure {
 	const struct measure_options *o;
 	uint32_t rank;
-	struct measure_place place;
+	struct measure_layout place;
 	uint32_t node_window; /* W_g of the node; of leaders only */
 	bool direct;	      /* the transport runs in this process */
 	uint32_t headers;     /* bytes of the encapsulation per frame */
@@ -114,7 +114,7 @@ enum measure_option {
 	{ "csv", required_argument, NULL, MEASURE_OPT_CSV }
 /* clang-format on */
 void measure_options_init(struct measure_options *o);
-int measure_options_take(struct measure_options *o, int opt, char *arg, struct cn_err *err);
+int measure_options_option(struct measure_options *o, int opt, char *arg, struct cn_err *err);
 /* When the operation is known: its sizes and algorithms. */
 int measure_options_finish(struct measure_options *o, struct cn_err *err);
 /* The message of `err`, with the option it is about before it. */

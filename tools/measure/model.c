@@ -46,7 +46,7 @@ static double crossing(enum measure_op op, double r, double p, bool root)
 }
 
 /* The largest crossing of any node's own link. NAN: no memory. */
-static double node_blocks(enum measure_op op, const struct measure_place *p)
+static double node_blocks(enum measure_op op, const struct measure_layout *p)
 {
 	uint32_t *count = calloc(p->nodes > 0 ? p->nodes : 1, sizeof(*count));
 	double most = 0;
@@ -65,13 +65,13 @@ static double node_blocks(enum measure_op op, const struct measure_place *p)
 	return most;
 }
 
-double measure_node_bytes(enum measure_op op, const struct measure_place *p, uint64_t bytes)
+double measure_node_bytes(enum measure_op op, const struct measure_layout *p, uint64_t bytes)
 {
 	return node_blocks(op, p) * (double)bytes;
 }
 
 /* Seconds that a block of one bit takes on the busiest link of the tree, over all links. */
-static double tree_seconds_a_bit(enum measure_op op, const struct measure_place *p)
+static double tree_seconds_a_bit(enum measure_op op, const struct measure_layout *p)
 {
 	const struct cn_topo *t = p->topo;
 	uint32_t *below = calloc(t->nvertices > 0 ? t->nvertices : 1, sizeof(*below));
@@ -114,7 +114,7 @@ static double tree_seconds_a_bit(enum measure_op op, const struct measure_place 
 	return worst;
 }
 
-double measure_limit_us(enum measure_op op, const struct measure_place *p, uint64_t bytes)
+double measure_limit_us(enum measure_op op, const struct measure_layout *p, uint64_t bytes)
 {
 	double seconds;
 
@@ -159,7 +159,7 @@ double measure_payload(enum measure_op op, uint32_t ranks, uint64_t bytes)
 	return 0;
 }
 
-uint32_t measure_iterations(enum measure_op op, const struct measure_place *p, uint64_t bytes,
+uint32_t measure_iterations(enum measure_op op, const struct measure_layout *p, uint64_t bytes,
 			    double limit_us)
 {
 	double each = limit_us, n;

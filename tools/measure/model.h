@@ -25,7 +25,7 @@ enum measure_op {
 };
 
 /* Which rank runs on which node. */
-struct measure_place {
+struct measure_layout {
 	uint32_t ranks, nodes;
 	const uint32_t *node_of;    /* [ranks] node of a rank */
 	const struct cn_topo *topo; /* NULL: unknown */
@@ -43,10 +43,10 @@ struct measure_place {
  * the side without the root, which is rank 0. NAN where it is not known (no rate, a node that the
  * topology does not have) or where there is no wire (one node, a barrier).
  */
-double measure_limit_us(enum measure_op op, const struct measure_place *p, uint64_t bytes);
+double measure_limit_us(enum measure_op op, const struct measure_layout *p, uint64_t bytes);
 
 /* Payload in bytes that the busiest node must send or receive for one operation. */
-double measure_node_bytes(enum measure_op op, const struct measure_place *p, uint64_t bytes);
+double measure_node_bytes(enum measure_op op, const struct measure_layout *p, uint64_t bytes);
 
 /* Payload in bytes that one operation delivers between different ranks. */
 double measure_payload(enum measure_op op, uint32_t ranks, uint64_t bytes);
@@ -55,7 +55,7 @@ double measure_payload(enum measure_op op, uint32_t ranks, uint64_t bytes);
  * Iterations so that a run takes about three seconds when one takes limit_us, 3 .. 200. Where the
  * limit is not known, links of 20 Mbit/s are assumed.
  */
-uint32_t measure_iterations(enum measure_op op, const struct measure_place *p, uint64_t bytes,
+uint32_t measure_iterations(enum measure_op op, const struct measure_layout *p, uint64_t bytes,
 			    double limit_us);
 
 /* Nanoseconds: the smallest, the middle one (or mean of two), the 99th percentile (nearest rank) */

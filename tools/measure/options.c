@@ -63,7 +63,7 @@ const char *measure_op_names(bool simulated, char *out, size_t size)
 	return out;
 }
 
-int measure_options_take(struct measure_options *o, int opt, char *arg, struct cn_err *err)
+int measure_options_option(struct measure_options *o, int opt, char *arg, struct cn_err *err)
 {
 	switch (opt) {
 	case MEASURE_OPT_SIZES:
@@ -96,7 +96,7 @@ int measure_options_take(struct measure_options *o, int opt, char *arg, struct c
 	}
 }
 
-static int take_algorithms(struct measure_options *o, char *text, struct cn_err *err)
+static int parse_algorithms(struct measure_options *o, char *text, struct cn_err *err)
 {
 	enum cn_op_kind kind = operations[o->op].kind;
 	const char *names[CN_ALGORITHMS_MAX];
@@ -143,7 +143,7 @@ int measure_options_finish(struct measure_options *o, struct cn_err *err)
 {
 	const struct operation *op = &operations[o->op];
 
-	if (take_algorithms(o, o->algorithms_arg, err) != COLLNET_OK) {
+	if (parse_algorithms(o, o->algorithms_arg, err) != COLLNET_OK) {
 		return measure_options_blame(err, "--algorithm");
 	}
 	if (o->op == MEASURE_BARRIER && o->sizes_arg != NULL) {

@@ -100,7 +100,7 @@ const char *experiment_name(enum experiment_kind kind, size_t n)
 	return NULL;
 }
 
-/* DIR/NAME.ENDING takes the place of an older one only when it is complete. */
+/* DIR/NAME.ENDING replaces an older one only when it is complete. */
 static int write_file(const char *dir, const char *name, const char *ending, const char *text,
 		      FILE *out, struct cn_err *err)
 {

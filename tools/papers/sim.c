@@ -81,11 +81,11 @@ static int model_of(const struct experiment_point *p, struct experiment_result *
 {
 	const struct cn_topo *t = p->cluster->topo;
 	uint32_t *node_of = calloc((size_t)t->nhosts + 1, sizeof(*node_of));
-	struct measure_place place = { .ranks = t->nhosts,
-				       .nodes = t->nhosts,
-				       .node_of = node_of,
-				       .topo = t,
-				       .vertex = t->hosts };
+	struct measure_layout place = { .ranks = t->nhosts,
+					.nodes = t->nhosts,
+					.node_of = node_of,
+					.topo = t,
+					.vertex = t->hosts };
 
 	if (node_of == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for %u hosts", t->nhosts);

@@ -2,7 +2,7 @@
 /*
  * smp-5.1 .. smp-5.4: broadcasts of 200,000 bytes, Figures 5.1 to 5.4 of Sun, Bader, Lin and Ling,
  * "Broadcast on Clusters of SMPs with Optimal Concurrency": `smp` and the topology-unaware
- * `binomial`, which takes the place of MPI_Bcast.
+ * `binomial`, which stands for MPI_Bcast.
  *
  * The network is Myrinet's, as far as the paper describes it: four switches with 16 nodes each,
  * links of 1.2 Gbit/s, cutting through, no loss (queues without a limit here). How the eight

@@ -141,7 +141,7 @@ static void free_scratch(struct cn_check *c)
 	c->pieces = c->unsorted = NULL;
 	c->ready = NULL;
 	c->ordinal = c->start = NULL;
-	c->npieces_cap = c->nready_cap = c->nordinal_cap = c->nstart_cap = 0;
+	c->nfragments_cap = c->nready_cap = c->nordinal_cap = c->nstart_cap = 0;
 }
 
 static void free_run(struct cn_check *c)
@@ -320,7 +320,7 @@ static void check_phase(struct cn_check *c, uint32_t node, const struct cn_check
 }
 
 /* The records of a node's messages. */
-static void take_messages(struct cn_check *c, uint32_t node, const struct cn_sched *s)
+static void add_node_messages(struct cn_check *c, uint32_t node, const struct cn_sched *s)
 {
 	struct cn_check_node *n = &c->nodes[node];
 	const struct cn_check_sent *before = NULL; /* the data message before */
@@ -386,7 +386,7 @@ int cn_check_add(struct cn_check *c, uint32_t node, const struct cn_sched *s, st
 		free_node(n);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory to check %u messages", nsent);
 	}
-	take_messages(c, node, s);
+	add_node_messages(c, node, s);
 	rc = cn_op_reduces(c->plan.op) ? cn_check_reduce_steps(c, node, s, err)
 				       : cn_check_data(c, node, s, err);
 	if (rc != COLLNET_OK) {

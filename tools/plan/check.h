@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Proves what a schedule guarantees, from the schedule and the tree alone: it shares no code with
- * the generators, and knows nothing of how a schedule was made.
+ * Proves the guarantees of a schedule, from the schedule and the tree alone: it shares no code with
+ * the generators, and does not depend on how a schedule was generated.
  *
- * Fed node by node, then run once. It checks, and reports one violation as one message with the
- * two messages, the link and the phase. Of several it takes the first kind of this list:
+ * Nodes are added one by one, then the check runs once. It reports one violation as one message
+ * with the two messages, the link and the phase. Of several it reports the first kind in this list:
  *  - at cn_check_add(): actions make sense (earlier dependencies, peers, ranks, within buffers);
  *  - in a phase a node sends data to at most one node and receives it from at most one (with any
- *    guarantee: a schedule without guarantees may do everything at once);
+ *    guarantee: in a schedule without guarantees all messages may be concurrent);
  *  - CN_GUARANTEE_LINKS: in a phase no directed link carries more data messages than it has
  * channels;
  *  - sends and receives match, stream by stream: peers, lengths, places, order, phases;
- *  - every block of the operation arrives exactly once, and no other; what a node forwards it has
- *    received before (a dependency on what brings it, or on a later receive from the same node; for
- *    sends in turn, one of an earlier send or CN_ACT_WAIT will do);
- *  - of a reduction: every contribution is combined once, with the same bytes of others and, where
- *    the operation asks for it, in the order of the ranks; nothing that was sent is changed;
- *  - no cycle of waiting; in a barrier every rank happens before every rank's return;
- *  - with any guarantee, dependencies and lists agree with the phases: nothing waits for what has a
- *    later phase, data goes by phase, a synchronisation has the phase of the data before it;
+ *  - every block of the operation arrives exactly once, and no other; a node has received the data
+ *    that it forwards (it depends on the receive of the data, or on a later receive from the same
+ *    node; for sends in turn, a dependency of an earlier send or CN_ACT_WAIT suffices);
+ *  - in a reduction: every contribution is combined once, with the same bytes of others and, where
+ *    the operation requires it, in the order of the ranks; data that was sent is not changed;
+ *  - no cycle of waiting; in a barrier every rank's call happens before every rank's return;
+ *  - with any guarantee, dependencies and lists agree with the phases: no action waits for one of a
+ *    later phase, data is sent phase by phase, a synchronisation has the phase of the data before
+ *    it;
  *  - CN_GUARANTEE_ORDERED: of the messages that use a directed link, each one and the one that
  * comes `channels` later (by phase) are ordered: the later one's sender knows, by its own sends and
  * by what it has received and waited for, that the earlier one was sent. (Several channels: the
@@ -30,8 +31,8 @@
  * (In a barrier it is the message.) Data messages from one node to another that follow each other
  * in the list and have the same phase, the blocks of several ranks, use a link as one.
  *
- * Stricter than the engine: sends in any order must be able to go in list order too, and frames
- * that take turns over nodes (CN_ORDER_INTERLEAVED) may not wait for receives.
+ * Stricter than the engine: sends in any order must also be possible in list order, and frames
+ * interleaved over nodes (CN_ORDER_INTERLEAVED) may not wait for receives.
  *
  * Time and memory: about 0.4 us and 75 bytes per message, and for the order of n nodes clocks of n
  * numbers: one per node, and one for every message in flight that a node waits for.

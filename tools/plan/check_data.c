@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The checker: data. Everything that fills a receive buffer is in the schedule of the buffer's
- * own node, so one node's schedule is enough to see that each byte arrives once; and what belongs
- * at a place is known from the operation, so a byte that is sent on from a receive buffer is the
- * right one if it belongs there and has arrived. Nothing needs to be followed from node to node.
+ * The checker: data. All actions that fill a receive buffer are in the schedule of the buffer's own
+ * node, so one node's schedule suffices to check that each byte arrives once. The operation
+ * determines the contents of every position, so a byte forwarded from a receive buffer is correct
+ * if it belongs there and has arrived. No data needs to be followed from node to node.
  *
- * A byte has arrived for an action if the action depends on what brings it, or on a later receive
- * from the same node; or, for sends in turn, if an earlier send or CN_ACT_WAIT did.
+ * A byte has arrived for an action if the action depends on the receive of the byte, or on a later
+ * receive from the same node; or, for sends in turn, if an earlier send or CN_ACT_WAIT does.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static bool fills(const struct cn_action *a)
 
 static int by_offset(const void *x, const void *y)
 {
-	const struct cn_check_piece *a = x, *b = y;
+	const struct cn_check_fragment *a = x, *b = y;
 
 	if (a->offset != b->offset) {
 		return a->offset < b->offset ? -1 : 1;
@@ -102,14 +102,15 @@ static int grow(void **p, uint32_t *cap, uint32_t n, size_t size, struct cn_err 
 	return COLLNET_OK;
 }
 
-static int grow_all(struct cn_check *c, const struct cn_sched *s, uint32_t nranks, uint32_t npieces,
-		    uint32_t nrecv, struct cn_err *err)
+static int grow_all(struct cn_check *c, const struct cn_sched *s, uint32_t nranks,
+		    uint32_t nfragments, uint32_t nrecv, struct cn_err *err)
 {
-	uint32_t cap = c->npieces_cap;
-	int rc = grow((void **)&c->unsorted, &cap, npieces, sizeof(*c->unsorted), err);
+	uint32_t cap = c->nfragments_cap;
+	int rc = grow((void **)&c->unsorted, &cap, nfragments, sizeof(*c->unsorted), err);
 
 	if (rc == COLLNET_OK) {
-		rc = grow((void **)&c->pieces, &c->npieces_cap, npieces, sizeof(*c->pieces), err);
+		rc = grow((void **)&c->pieces, &c->nfragments_cap, nfragments, sizeof(*c->pieces),
+			  err);
 	}
 	if (rc == COLLNET_OK) {
 		rc = grow((void **)&c->ready, &c->nready_cap, s->n, sizeof(*c->ready), err);
@@ -126,13 +127,13 @@ static int grow_all(struct cn_check *c, const struct cn_sched *s, uint32_t nrank
 /* The pieces of the node's receive buffers: by rank, then by offset. */
 static int collect(struct cn_check *c, uint32_t node, const struct cn_sched *s, struct cn_err *err)
 {
-	uint32_t nranks = c->l->first[node + 1] - c->l->first[node], npieces = 0, k = 0;
+	uint32_t nranks = c->l->first[node + 1] - c->l->first[node], nfragments = 0, k = 0;
 	int rc;
 
 	for (uint32_t i = 0; i < s->n; i++) {
-		npieces += fills(&s->actions[i]);
+		nfragments += fills(&s->actions[i]);
 	}
-	rc = grow_all(c, s, nranks, npieces, c->nodes[node].nrecv, err);
+	rc = grow_all(c, s, nranks, nfragments, c->nodes[node].nrecv, err);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
@@ -143,20 +144,20 @@ static int collect(struct cn_check *c, uint32_t node, const struct cn_sched *s, 
 		if (fills(a)) {
 			uint32_t local = c->local[a->dst.rank];
 
-			c->unsorted[k++] = (struct cn_check_piece){ a->dst.offset, i, local };
+			c->unsorted[k++] = (struct cn_check_fragment){ a->dst.offset, i, local };
 			c->start[local + 1]++;
 		}
 	}
 	for (uint32_t r = 0; r < nranks; r++) {
 		c->start[r + 1] += c->start[r];
 	}
-	for (uint32_t i = 0; i < npieces; i++) {
+	for (uint32_t i = 0; i < nfragments; i++) {
 		c->pieces[c->start[c->unsorted[i].local]++] = c->unsorted[i];
 	}
 	memmove(c->start + 1, c->start, nranks * sizeof(*c->start));
 	c->start[0] = 0;
 	for (uint32_t r = 0; r < nranks; r++) {
-		struct cn_check_piece *p = c->pieces + c->start[r];
+		struct cn_check_fragment *p = c->pieces + c->start[r];
 		uint32_t n = c->start[r + 1] - c->start[r];
 		bool sorted = true;
 
@@ -208,7 +209,7 @@ static bool covered(struct cn_check *c, uint32_t node, uint32_t rank, const stru
 	uint64_t at = 0, size = cn_check_recv_size(c, rank);
 
 	for (uint32_t i = c->start[local]; i < c->start[local + 1]; i++) {
-		const struct cn_check_piece *p = &c->pieces[i];
+		const struct cn_check_fragment *p = &c->pieces[i];
 
 		if (p->offset < at) { /* so there is one before it */
 			twice(c, node, rank, p->offset, &s->actions[c->pieces[i - 1].action],
@@ -326,14 +327,14 @@ static bool arrived(const struct reading *r, uint32_t i, uint32_t w)
 }
 
 /* The first piece of the rank's buffer that ends beyond the offset. */
-static uint32_t find_piece(const struct reading *r, uint32_t local, uint64_t offset)
+static uint32_t find_fragment(const struct reading *r, uint32_t local, uint64_t offset)
 {
 	const struct cn_check *c = r->c;
 	uint32_t low = c->start[local], high = c->start[local + 1];
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
-		const struct cn_check_piece *p = &c->pieces[mid];
+		const struct cn_check_fragment *p = &c->pieces[mid];
 
 		if (p->offset + r->s->actions[p->action].len <= offset) {
 			low = mid + 1;
@@ -356,7 +357,7 @@ static bool has_before(const struct reading *r, uint32_t i)
 	    follows(a, &r->s->actions[a->dep_on])) {
 		return true;
 	}
-	for (uint32_t k = find_piece(r, local, a->src.offset);
+	for (uint32_t k = find_fragment(r, local, a->src.offset);
 	     k < c->start[local + 1] && c->pieces[k].offset < a->src.offset + a->len; k++) {
 		uint32_t w = c->pieces[k].action;
 

@@ -232,7 +232,7 @@ static void too_many_on_link(const struct walk *w, uint32_t from, uint32_t g, ui
 
 /* ---- walking ------------------------------------------------------------------------------ */
 
-static void take_ports(struct walk *w, uint32_t from, uint32_t g, uint32_t phase)
+static void parse_ports(struct walk *w, uint32_t from, uint32_t g, uint32_t phase)
 {
 	struct load *s = &w->to[from], *r = &w->from[message(w->c, from, g)->to];
 
@@ -244,7 +244,7 @@ static void take_ports(struct walk *w, uint32_t from, uint32_t g, uint32_t phase
 	}
 }
 
-static void take_path(struct walk *w, uint32_t from, uint32_t g, uint32_t phase)
+static void parse_path(struct walk *w, uint32_t from, uint32_t g, uint32_t phase)
 {
 	struct cn_check *c = w->c;
 	const struct cn_check_sent *m = message(c, from, g);
@@ -305,9 +305,9 @@ static void walk_uses(struct walk *w)
 		if (i == 0 || phase_of(c, c->uses[i - 1]) != message(c, from, g)->phase) {
 			phase++;
 		}
-		take_ports(w, from, g, phase);
+		parse_ports(w, from, g, phase);
 		if (c->l->tree != NULL) {
-			take_path(w, from, g, phase);
+			parse_path(w, from, g, phase);
 		}
 	}
 	if (c->l->tree != NULL) {

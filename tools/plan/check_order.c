@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The checker: order. Everyone takes its steps, no further than the data of the current phase; a
- * message is "sent" the moment its sender comes to it. So what is taken is an order that the
- * dependencies allow, and what stops for ever waits in a cycle.
+ * The checker: order. Every node executes its steps, up to the data of the current phase; a message
+ * is "sent" when its sender reaches it. The resulting order is one that the dependencies allow, and
+ * nodes that never proceed wait in a cycle.
  *
- * Vector clocks decide exactly what happens before what: a node's clock has for every node how many
- * messages of its list it is known to have sent. A message carries its sender's clock (a copy, kept
- * only if the receiver waits for that message, and only until it does); who waits takes the greater
- * of both, number by number. A message that follows another one byte by byte knows at its beginning
- * what was known when the other one began, and when it is sent, all that the other one carried.
+ * Vector clocks decide happens-before exactly: a node's clock has for every node the number of
+ * messages of its list that it is known to have sent. A message carries its sender's clock as a
+ * timestamp (a copy, kept only if the receiver waits for that message, and only until then); the
+ * receiver's clock becomes the elementwise maximum of both. A message that streams another one has,
+ * at its beginning, the timestamp of the other's beginning and, when it is sent, all of the
+ * other's.
  *
- * A sender that does not send in turn has no clock: its messages have an order only if they go to
- * one node. Clocks are numbers of 31 bits in rows of a multiple of 16, so that the compiler
- * compares several at once; they are made only if somebody has to know of another's messages.
+ * A sender that does not send in turn has no clock: its messages are ordered only if they go to one
+ * node. Clocks are numbers of 31 bits in rows of a multiple of 16, so that the compiler compares
+ * several at once; they are allocated only if the order of another node's messages matters.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@
 
 #define ROW_STEP 16u
 /* Memory for clocks that messages carry: beyond it the checker gives up. */
-#define CARRIED_MAX ((uint64_t)1 << 30)
+#define TIMESTAMPS_MAX ((uint64_t)1 << 30)
 
 /* A use of a link: the sender's messages of it end with number `end`. */
 struct user {
@@ -58,8 +59,8 @@ struct run {
 	int32_t *arrived;  /* the same, barrier: a node's clock when all messages have arrived */
 	uint32_t *carries; /* [nsent] index of its clocks */
 	struct carried *carried;
-	uint32_t ncarried, carried_cap, free_carried;
-	uint64_t carried_bytes;
+	uint32_t ncarried, carried_cap, free_timestamps;
+	uint64_t timestamp_bytes;
 	uint32_t *path;
 	struct channels *links; /* [2 tree->n]; NULL without a tree */
 	struct user *users;	/* of all links */
@@ -82,13 +83,13 @@ static void join(int32_t *restrict into, const int32_t *restrict from, uint32_t 
 }
 
 /* Another set of clocks for a message; its index, or CN_CHECK_NONE and r->rc. */
-static uint32_t new_carried(struct run *r)
+static uint32_t new_timestamp(struct run *r)
 {
-	uint32_t k = r->free_carried;
+	uint32_t k = r->free_timestamps;
 	struct carried *more;
 
 	if (k != CN_CHECK_NONE) {
-		r->free_carried = r->carried[k].next;
+		r->free_timestamps = r->carried[k].next;
 		return k;
 	}
 	more = cn_vector_grow(r->carried, r->ncarried, &r->carried_cap, sizeof(*more));
@@ -108,14 +109,14 @@ static void carry(struct run *r, uint32_t g, uint32_t from, int which)
 	uint32_t k = r->carries[g];
 
 	if (k == CN_CHECK_NONE) {
-		k = r->carries[g] = new_carried(r);
+		k = r->carries[g] = new_timestamp(r);
 		if (k == CN_CHECK_NONE) {
 			return;
 		}
 	}
 	if (r->carried[k].row[which] == NULL) {
-		r->carried_bytes += bytes;
-		if (r->carried_bytes > CARRIED_MAX) {
+		r->timestamp_bytes += bytes;
+		if (r->timestamp_bytes > TIMESTAMPS_MAX) {
 			r->rc = cn_fail(r->err, COLLNET_ELIMIT,
 					"too many messages in flight to check the order");
 			return;
@@ -130,7 +131,7 @@ static void carry(struct run *r, uint32_t g, uint32_t from, int which)
 }
 
 /* The node takes over what message g carries; with the second part g needs its clocks no more. */
-static void take_over(struct run *r, uint32_t node, uint32_t g, int which)
+static void merge_timestamp(struct run *r, uint32_t node, uint32_t g, int which)
 {
 	uint32_t k = r->carries[g];
 
@@ -139,8 +140,8 @@ static void take_over(struct run *r, uint32_t node, uint32_t g, int which)
 	}
 	join(row_of(r, r->clock, node), r->carried[k].row[which], r->width);
 	if (which == 1) {
-		r->carried[k].next = r->free_carried;
-		r->free_carried = k;
+		r->carried[k].next = r->free_timestamps;
+		r->free_timestamps = k;
 		r->carries[g] = CN_CHECK_NONE;
 	}
 }
@@ -235,7 +236,7 @@ static void send_next(struct run *r, uint32_t node, uint32_t stream)
 			cn_check_pair(c, node, m->to, pair), m->phase, r->phase);
 	}
 	if (clocked && stream != CN_CHECK_NONE) {
-		take_over(r, node, c->match[c->rbase[node] + stream], 0);
+		merge_timestamp(r, node, c->match[c->rbase[node] + stream], 0);
 	}
 	if (m->data && m->first && r->links != NULL) {
 		use_links(r, node, i);
@@ -245,7 +246,7 @@ static void send_next(struct run *r, uint32_t node, uint32_t stream)
 			carry(r, g, node, 0);
 		}
 		if (stream != CN_CHECK_NONE) {
-			take_over(r, node, c->match[c->rbase[node] + stream], 1);
+			merge_timestamp(r, node, c->match[c->rbase[node] + stream], 1);
 		}
 		row_of(r, r->clock, node)[node] = (int32_t)i + 1;
 		if (m->after) {
@@ -263,7 +264,7 @@ static void send_next(struct run *r, uint32_t node, uint32_t stream)
 }
 
 /* The phase of the node's next message of data, which the current phase may hold back. */
-static bool held_back(const struct run *r, uint32_t node)
+static bool is_blocked(const struct run *r, uint32_t node)
 {
 	const struct cn_check_node *n = &r->c->nodes[node];
 	const struct cn_check_sent *m = &n->sent[r->sent[node]];
@@ -271,8 +272,8 @@ static bool held_back(const struct run *r, uint32_t node)
 	return m->data && m->phase > r->phase;
 }
 
-/* As far as the node can go. */
-static void go_on(struct run *r, uint32_t node)
+/* Executes the node's steps as far as possible. */
+static void advance_node(struct run *r, uint32_t node)
 {
 	struct cn_check *c = r->c;
 	const struct cn_check_node *n = &c->nodes[node];
@@ -282,7 +283,7 @@ static void go_on(struct run *r, uint32_t node)
 		enum cn_check_step kind = (enum cn_check_step)(step >> CN_CHECK_SHIFT);
 
 		if (kind == CN_CHECK_SEND) {
-			if (held_back(r, node)) {
+			if (is_blocked(r, node)) {
 				return;
 			}
 			send_next(r, node, CN_CHECK_NONE);
@@ -296,12 +297,12 @@ static void go_on(struct run *r, uint32_t node)
 		}
 		if (kind == CN_CHECK_WAIT) {
 			if (r->clock != NULL && n->in_turn) {
-				take_over(r, node, g, 1);
+				merge_timestamp(r, node, g, 1);
 			}
 			r->step[node]++;
 			continue;
 		}
-		if (held_back(r, node)) {
+		if (is_blocked(r, node)) {
 			return;
 		}
 		send_next(r, node, recv);
@@ -312,10 +313,10 @@ static void go_on(struct run *r, uint32_t node)
 static void start(struct run *r, uint32_t node)
 {
 	if (r->blocked[node] == CN_CHECK_NONE) {
-		go_on(r, node);
+		advance_node(r, node);
 	}
 	while (r->nwoken > 0) {
-		go_on(r, r->woken[--r->nwoken]);
+		advance_node(r, r->woken[--r->nwoken]);
 	}
 }
 
@@ -386,7 +387,7 @@ static void find_late(struct run *r, uint32_t first, uint32_t end)
 	}
 }
 
-/* Nobody can go on: a circle of nodes that wait for each other. */
+/* Deadlock: a cycle of nodes that wait for each other. */
 static void find_circle(struct run *r)
 {
 	const struct cn_check *c = r->c;
@@ -557,7 +558,7 @@ int cn_check_order(struct cn_check *c, struct cn_check_report *out, struct cn_er
 			 .late = late,
 			 .unordered = unordered,
 			 .err = err,
-			 .free_carried = CN_CHECK_NONE };
+			 .free_timestamps = CN_CHECK_NONE };
 
 	if (make_run(&r)) {
 		run_phases(&r);

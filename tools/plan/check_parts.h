@@ -60,7 +60,7 @@ struct cn_check_node {
 };
 
 /* A piece of a receive buffer that an action fills. */
-struct cn_check_piece {
+struct cn_check_fragment {
 	uint64_t offset;
 	uint32_t action;
 	uint32_t local; /* which of the node's ranks */
@@ -81,13 +81,13 @@ struct cn_check {
 	uint32_t nadded;
 	uint64_t nsent, nrecv;
 	/* For the node that is being added; kept for the next. */
-	struct cn_check_piece *pieces, *unsorted;
+	struct cn_check_fragment *pieces, *unsorted;
 	struct cn_check_ready *ready;
 	uint32_t *ordinal; /* of a receive among those of its peer, from 1 */
 	uint32_t *start;   /* pieces of the node's k-th rank */
 	uint32_t *counts;  /* [nnodes] */
 	uint32_t *known;   /* [nnodes] ordinal of the last receive that is known to be complete */
-	uint32_t npieces_cap, nready_cap, nordinal_cap, nstart_cap;
+	uint32_t nfragments_cap, nready_cap, nordinal_cap, nstart_cap;
 	/* The first violation of its kind that was seen while adding; code 0: none. */
 	struct cn_err wrong_data, stuck, backwards;
 	/* Made by cn_check_run(). */

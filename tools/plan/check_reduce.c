@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The checker: the data of reductions. Here a place may be written more than once, and what belongs
- * there is not known beforehand, so all schedules are carried out together on values: which ranks'
- * contributions are combined, and to which byte of a send buffer the first byte belongs.
+ * The checker: the data of reductions. A position may be written more than once, and its contents
+ * are not known beforehand, so all schedules are executed together on symbolic values: the ranks
+ * whose contributions are combined, and the byte of a send buffer that the first byte belongs to.
  *
- * Contributions are combined once each, and only with the same bytes of others; neighbours in the
- * order of the ranks where the operation asks for it. An action reads what the action wrote that it
- * depends on, and nothing that was read by a send or a copy is written again. A message or a copy
- * has one value, a part of one, or several that follow one another. At the end every byte of a
- * result has the contributions that belong to it, and no others.
+ * Each contribution is combined once, and only with the same bytes of others; where the operation
+ * requires it, only with adjacent ranks. An action reads the result of the action that it depends
+ * on, and data that a send or a copy has read is not written again. A message or a copy has one
+ * value, a part of one, or several consecutive ones. At the end every byte of a result has exactly
+ * the contributions that belong to it.
  */
 #include <stdio.h>
 #include <stdlib.h>

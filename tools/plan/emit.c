@@ -124,7 +124,7 @@ static int match(const struct emit *e, struct emit_order *o, struct end *sends, 
 	return COLLNET_OK;
 }
 
-/* ---- what comes before what --------------------------------------------------------------- */
+/* ---- happens-before ----------------------------------------------------------------------- */
 
 struct graph {
 	uint32_t *before; /* how many items an item still waits for */

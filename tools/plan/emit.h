@@ -3,11 +3,11 @@
  * Prints schedules: as text (which tools/schedule/read.c reads), JSON, a drawing, and as a C
  * routine of MPI point-to-point calls.
  *
- * All of them put the messages of all nodes into one order (emit_order_make): every message comes
- * after those that its sender sends before it and after what it depends on. So a node's lines, in
- * that order, are a schedule of its own that does the same; and a program in which every rank
- * goes through its part of the order cannot deadlock: of the messages that are not done, the first
- * one has nothing to wait for. One rank per node; rank i is node i.
+ * All of them sort the messages of all nodes topologically (emit_order_make): every message follows
+ * those that its sender sends before it and those that it depends on. A node's lines, in that
+ * order, are therefore an equivalent schedule of that node; and a program in which every rank
+ * executes its part of the order cannot deadlock: the first incomplete message waits for none. One
+ * rank per node; rank i is node i.
  */
 #ifndef COLLNET_EMIT_H
 #define COLLNET_EMIT_H

@@ -100,7 +100,7 @@ static uint64_t unique(uint64_t *v, uint64_t n)
 	return kept;
 }
 
-static int no_pieces(struct cn_err *err)
+static int no_fragments(struct cn_err *err)
 {
 	return cn_fail(err, COLLNET_ENOMEM, "no memory for the pieces of a block");
 }
@@ -111,7 +111,7 @@ static int find_cuts(struct mpi *m, struct cn_err *err)
 
 	m->cuts = calloc(cap, sizeof(*m->cuts));
 	if (m->cuts == NULL) {
-		return no_pieces(err);
+		return no_fragments(err);
 	}
 	m->ncuts = 1;
 	for (uint32_t i = 0; i < m->order.n; i++) {
@@ -128,7 +128,7 @@ static int find_cuts(struct mpi *m, struct cn_err *err)
 			cap = m->ncuts * 2 + 1024;
 			more = realloc(m->cuts, cap * sizeof(*more));
 			if (more == NULL) {
-				return no_pieces(err);
+				return no_fragments(err);
 			}
 			m->cuts = more;
 		}

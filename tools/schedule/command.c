@@ -43,7 +43,7 @@ static int read_topology(struct run *r)
 }
 
 /* "h3", or "3". */
-static int take_node(struct run *r, const char *option, const char *text, uint32_t *node)
+static int parse_node(struct run *r, const char *option, const char *text, uint32_t *node)
 {
 	struct cn_err why = { 0 };
 	uint64_t n;
@@ -78,7 +78,7 @@ static int choose(struct run *r)
 	return COLLNET_OK;
 }
 
-static void take_encapsulation(struct run *r)
+static void parse_encapsulation(struct run *r)
 {
 	r->s.encapsulation = r->o->encapsulation;
 	r->s.layout.headers = cn_encapsulation_bytes(r->o->encapsulation);
@@ -98,12 +98,12 @@ static int make_subject(struct run *r)
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	take_encapsulation(r);
+	parse_encapsulation(r);
 	r->s.plan.op = r->o->op;
 	r->s.plan.bytes = r->o->op == CN_OP_BARRIER ? 0 : r->o->size;
 	r->s.plan.segment = r->o->segment;
 	if (r->o->root != NULL) {
-		rc = take_node(r, "--root", r->o->root, &root);
+		rc = parse_node(r, "--root", r->o->root, &root);
 		r->s.plan.root = r->s.layout.ranks[r->s.layout.first[root]];
 	}
 	return rc == COLLNET_OK ? choose(r) : rc;
@@ -113,7 +113,7 @@ static int read_schedule(struct run *r)
 {
 	int rc = schedule_read(r->o->schedule, r->topo, &r->s, &r->parts, &r->err);
 
-	take_encapsulation(r);
+	parse_encapsulation(r);
 	if (rc == COLLNET_OK && r->s.plan.op != r->o->op) {
 		return cn_fail(&r->err, COLLNET_EINVAL, "%.100s is a schedule of %s, not of %s",
 			       r->o->schedule, cn_op_name(r->s.plan.op), cn_op_name(r->o->op));
@@ -139,7 +139,7 @@ static int plan_parts(struct run *r, uint32_t *only)
 	if (r->o->rank == NULL) {
 		return subject_plan_all(&r->s, r->parts, &r->err);
 	}
-	if (take_node(r, "--rank", r->o->rank, only) != COLLNET_OK) {
+	if (parse_node(r, "--rank", r->o->rank, only) != COLLNET_OK) {
 		return r->err.code;
 	}
 	return cn_sched_plan(&r->s.layout, &r->s.plan, *only, &r->parts[*only], &r->err);

@@ -92,14 +92,14 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int take_size(const char *text, uint64_t *out, struct cn_err *err)
+static int parse_size(const char *text, uint64_t *out, struct cn_err *err)
 {
 	size_t n;
 
 	return tool_parse_sizes(text, COLLNET_BLOCK_MAX, out, 1, &n, err);
 }
 
-static int take_emit(const char *text, enum schedule_emit *out, struct cn_err *err)
+static int parse_emit(const char *text, enum schedule_emit *out, struct cn_err *err)
 {
 	static const char *const names[] = { "text", "json", "dot", "mpi-c", NULL };
 	uint32_t i;
@@ -134,7 +134,7 @@ static bool is_taken(const char *text)
 }
 
 /* An identifier of C, not too long. */
-static int take_name(const char *text, const char **out, struct cn_err *err)
+static int parse_name(const char *text, const char **out, struct cn_err *err)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
 	static const char more[] =
@@ -156,20 +156,20 @@ static int take_name(const char *text, const char **out, struct cn_err *err)
 }
 
 /* Options with a value that must be understood. */
-static int take_value(struct schedule_options *o, int opt, char *arg, struct cn_err *err)
+static int parse_value(struct schedule_options *o, int opt, char *arg, struct cn_err *err)
 {
 	switch (opt) {
 	case OPT_SIZE:
 		o->size_given = true;
-		return take_size(arg, &o->size, err);
+		return parse_size(arg, &o->size, err);
 	case OPT_SEGMENT:
-		return take_size(arg, &o->segment, err);
+		return parse_size(arg, &o->segment, err);
 	case OPT_ENCAPSULATION:
 		return tool_parse_encapsulation(arg, &o->encapsulation, err);
 	case OPT_EMIT:
-		return take_emit(arg, &o->emit, err);
+		return parse_emit(arg, &o->emit, err);
 	case OPT_NAME:
-		return take_name(arg, &o->name, err);
+		return parse_name(arg, &o->name, err);
 	case OPT_PHASE:
 		o->phase_given = true;
 		return tool_parse_u32(arg, 0, UINT32_MAX, &o->phase, err);
@@ -179,7 +179,7 @@ static int take_value(struct schedule_options *o, int opt, char *arg, struct cn_
 	}
 }
 
-static int take_option(void *into, int opt, char *arg, struct cn_err *err)
+static int parse_option(void *into, int opt, char *arg, struct cn_err *err)
 {
 	struct schedule_options *o = into;
 
@@ -225,7 +225,7 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 		o->output = arg;
 		return COLLNET_OK;
 	default:
-		return take_value(o, opt, arg, err);
+		return parse_value(o, opt, arg, err);
 	}
 }
 
@@ -237,7 +237,7 @@ const char *schedule_source(const struct schedule_options *o)
 	return strcmp(o->topology, "-") == 0 ? "standard input" : o->topology;
 }
 
-/* What does not go together. */
+/* Conflicting options. */
 static int check_options(const struct schedule_options *o)
 {
 	char known[160];
@@ -306,7 +306,7 @@ static const char *operations(char *out, size_t size)
 }
 
 /* The operation's name, the only word that is no option. */
-static int take_operation(struct schedule_options *o, int argc, char **argv)
+static int parse_operation(struct schedule_options *o, int argc, char **argv)
 {
 	char known[160];
 
@@ -331,7 +331,7 @@ int schedule_options_parse(struct schedule_options *o, int argc, char **argv)
 	o->size = 65536;
 	o->seed = 1;
 	o->output = ".";
-	rc = tool_options(argc, argv, options, take_option, o);
+	rc = tool_options(argc, argv, options, parse_option, o);
 	if (rc < 0) {
 		fputs(help_text, stdout);
 		experiment_list(EXPERIMENT_PLANNED, stdout);
@@ -350,6 +350,6 @@ int schedule_options_parse(struct schedule_options *o, int argc, char **argv)
 					 "and takes only --seed and --output, not --%s",
 					 o->not_of_experiment);
 	}
-	rc = take_operation(o, argc, argv);
+	rc = parse_operation(o, argc, argv);
 	return rc == TOOL_OK ? check_options(o) : rc;
 }

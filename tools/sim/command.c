@@ -108,12 +108,12 @@ static int locate(struct run *r, struct cn_err *err)
 		.o = &r->o->measure,
 		.headers = cn_encapsulation_bytes(r->o->cluster.engine.node.encapsulation),
 	};
-	r->m.place = (struct measure_place){ .ranks = (uint32_t)ranks,
-					     .nodes = t->nhosts,
-					     .node_of = r->node_of,
-					     .topo = t,
-					     .vertex = r->vertex,
-					     .unaware = r->o->cluster.topology_unaware };
+	r->m.place = (struct measure_layout){ .ranks = (uint32_t)ranks,
+					      .nodes = t->nhosts,
+					      .node_of = r->node_of,
+					      .topo = t,
+					      .vertex = r->vertex,
+					      .unaware = r->o->cluster.topology_unaware };
 	r->m.node_window = r->m.place.unaware ? COLLNET_WINDOW_OFF
 					      : cn_topo_window(t, t->hosts, t->nhosts, 2, NULL);
 	return COLLNET_OK;

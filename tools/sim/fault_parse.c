@@ -81,14 +81,14 @@ static uint32_t find_host(const struct cn_topo *t, const char *name)
 	return CN_TOPO_NONE;
 }
 
-static int take_host(struct parser *p, uint32_t *out)
+static int parse_host(struct parser *p, uint32_t *out)
 {
 	*out = find_host(p->topo, p->word);
 	return *out != CN_TOPO_NONE ? COLLNET_OK
 				    : expected(p, "a host of the topology, such as h3");
 }
 
-static int take_link(struct parser *p, uint32_t *out)
+static int parse_link(struct parser *p, uint32_t *out)
 {
 	uint32_t host = find_host(p->topo, p->word);
 
@@ -103,7 +103,7 @@ static int take_link(struct parser *p, uint32_t *out)
 }
 
 /* "h3" or "h0-h7". */
-static bool take_range(const struct cn_topo *t, char *item, uint32_t *first, uint32_t *last)
+static bool parse_range(const struct cn_topo *t, char *item, uint32_t *first, uint32_t *last)
 {
 	*first = *last = find_host(t, item);
 	for (char *dash = strchr(item, '-'); *first == CN_TOPO_NONE && dash != NULL;
@@ -119,7 +119,7 @@ static bool take_range(const struct cn_topo *t, char *item, uint32_t *first, uin
 	return *first != CN_TOPO_NONE;
 }
 
-static int take_side(struct parser *p, char *list, uint8_t side, uint8_t *sides)
+static int parse_side(struct parser *p, char *list, uint8_t side, uint8_t *sides)
 {
 	static const char hosts[] = "hosts or ranges on both sides of a '|', such as h0-h3|h4,h6";
 	char *save = NULL, *item = strtok_r(list, ",", &save);
@@ -129,7 +129,7 @@ static int take_side(struct parser *p, char *list, uint8_t side, uint8_t *sides)
 		return expected(p, hosts);
 	}
 	for (; item != NULL; item = strtok_r(NULL, ",", &save)) {
-		if (!take_range(p->topo, item, &first, &last)) {
+		if (!parse_range(p->topo, item, &first, &last)) {
 			return expected(p, hosts);
 		}
 		for (uint32_t i = first; i <= last; i++) {
@@ -142,7 +142,7 @@ static int take_side(struct parser *p, char *list, uint8_t side, uint8_t *sides)
 	return COLLNET_OK;
 }
 
-static int take_partition(struct parser *p, struct sim_fault *f)
+static int parse_partition(struct parser *p, struct sim_fault *f)
 {
 	char copy[WORD_MAX + 1], *bar;
 	int rc;
@@ -158,12 +158,12 @@ static int take_partition(struct parser *p, struct sim_fault *f)
 	if (f->side == NULL) {
 		return cn_fail(p->err, COLLNET_ENOMEM, "no memory for a partition");
 	}
-	rc = take_side(p, copy, 1, f->side);
-	return rc == COLLNET_OK ? take_side(p, bar + 1, 2, f->side) : rc;
+	rc = parse_side(p, copy, 1, f->side);
+	return rc == COLLNET_OK ? parse_side(p, bar + 1, 2, f->side) : rc;
 }
 
 /* "5%", "0.01%" into parts per million. */
-static int take_share(struct parser *p, struct sim_fault *f)
+static int parse_share(struct parser *p, struct sim_fault *f)
 {
 	const uint32_t most = f->kind == SIM_FAULT_DUPLICATE ? 100000 : 1000000;
 	size_t digits = strspn(p->word, "0123456789"), more = 0;
@@ -190,7 +190,7 @@ static int take_share(struct parser *p, struct sim_fault *f)
 	return COLLNET_OK;
 }
 
-static int take_times(struct parser *p, struct sim_fault *f)
+static int parse_times(struct parser *p, struct sim_fault *f)
 {
 	bool at = false, lasts = false;
 	int rc;
@@ -215,7 +215,7 @@ static int take_times(struct parser *p, struct sim_fault *f)
 	return rc;
 }
 
-static int take_object(struct parser *p, struct sim_fault *f)
+static int parse_object(struct parser *p, struct sim_fault *f)
 {
 	int rc = advance(p);
 
@@ -226,16 +226,16 @@ static int take_object(struct parser *p, struct sim_fault *f)
 	case SIM_FAULT_CRASH:
 	case SIM_FAULT_RESTART:
 	case SIM_FAULT_PAUSE:
-		return take_host(p, &f->host);
+		return parse_host(p, &f->host);
 	case SIM_FAULT_CUT:
 	case SIM_FAULT_REPAIR:
-		return take_link(p, &f->link);
+		return parse_link(p, &f->link);
 	case SIM_FAULT_PARTITION:
-		return take_partition(p, f);
+		return parse_partition(p, f);
 	default:
-		rc = take_share(p, f);
+		rc = parse_share(p, f);
 		rc = rc == COLLNET_OK ? advance(p) : rc;
-		return rc != COLLNET_OK || p->word[0] == '\0' ? rc : take_link(p, &f->link);
+		return rc != COLLNET_OK || p->word[0] == '\0' ? rc : parse_link(p, &f->link);
 	}
 }
 
@@ -243,7 +243,7 @@ static int parse(struct parser *p, struct sim_fault *f)
 {
 	const size_t n = sizeof(actions) / sizeof(actions[0]);
 	size_t i = 0;
-	int rc = take_times(p, f);
+	int rc = parse_times(p, f);
 
 	if (rc != COLLNET_OK) {
 		return rc;
@@ -261,7 +261,7 @@ static int parse(struct parser *p, struct sim_fault *f)
 	if ((f->kind == SIM_FAULT_RESTART || f->kind == SIM_FAULT_REPAIR) && f->lasts != 0) {
 		return expected(p, "no for=TIME before a restart or repair");
 	}
-	rc = take_object(p, f);
+	rc = parse_object(p, f);
 	if (rc == COLLNET_OK && p->word[0] != '\0') {
 		rc = advance(p);
 	}

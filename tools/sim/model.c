@@ -111,7 +111,7 @@ static double slowest_host(const struct cn_topo *t)
 }
 
 /* Eq. 2 and 6, an exchange of nodes with equally many ranks; seconds. */
-static void exchange(const struct cn_sim_config *c, const struct measure_place *p, uint64_t bytes,
+static void exchange(const struct cn_sim_config *c, const struct measure_layout *p, uint64_t bytes,
 		     struct sim_model *out)
 {
 	double rate = slowest_host(p->topo), local = (double)p->ranks / p->nodes;
@@ -128,8 +128,8 @@ static void exchange(const struct cn_sim_config *c, const struct measure_place *
 	out->eq6 = blocks * kg * 1e6 + rounds * out->t_w;
 }
 
-void sim_model(const struct cn_sim_config *c, const struct measure_place *place, enum measure_op op,
-	       uint64_t bytes, struct sim_model *out)
+void sim_model(const struct cn_sim_config *c, const struct measure_layout *place,
+	       enum measure_op op, uint64_t bytes, struct sim_model *out)
 {
 	double payload = measure_limit_us(op, place, bytes);
 

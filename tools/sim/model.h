@@ -20,7 +20,7 @@ struct sim_model {
 	double g, t_w; /* of a full frame, of the last frame of a block */
 };
 /* place->topo says all rates. */
-void sim_model(const struct cn_sim_config *c, const struct measure_place *place, enum measure_op op,
-	       uint64_t bytes, struct sim_model *out);
+void sim_model(const struct cn_sim_config *c, const struct measure_layout *place,
+	       enum measure_op op, uint64_t bytes, struct sim_model *out);
 
 #endif

@@ -151,7 +151,7 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int take_kind(const char *text, enum cn_sim_kind *out, struct cn_err *err)
+static int parse_kind(const char *text, enum cn_sim_kind *out, struct cn_err *err)
 {
 	static const char *const names[] = { [CN_SIM_OUTPUT] = "output",
 					     [CN_SIM_INPUT] = "input",
@@ -166,7 +166,7 @@ static int take_kind(const char *text, enum cn_sim_kind *out, struct cn_err *err
 }
 
 /* "input", "shared:820" */
-static int take_root(char *text, struct cn_sim_root *r, struct cn_err *err)
+static int parse_root(char *text, struct cn_sim_root *r, struct cn_err *err)
 {
 	char *colon = strchr(text, ':');
 	int rc;
@@ -176,7 +176,7 @@ static int take_root(char *text, struct cn_sim_root *r, struct cn_err *err)
 	}
 	r->other = true;
 	r->memory = 0;
-	rc = take_kind(text, &r->kind, err);
+	rc = parse_kind(text, &r->kind, err);
 	if (rc != COLLNET_OK || colon == NULL) {
 		return rc;
 	}
@@ -189,7 +189,7 @@ static int take_root(char *text, struct cn_sim_root *r, struct cn_err *err)
 	return tool_parse_u32(colon + 1, 1, CN_TOPO_BUFFER_MAX, &r->memory, err);
 }
 
-static int take_overheads(char *text, struct cn_sim_config *c, struct cn_err *err)
+static int parse_overheads(char *text, struct cn_sim_config *c, struct cn_err *err)
 {
 	cn_time *const out[] = { &c->o_send, &c->o_recv, &c->u_recv };
 	const char *items[3];
@@ -207,7 +207,7 @@ static int take_overheads(char *text, struct cn_sim_config *c, struct cn_err *er
 }
 
 /* "100us:5000" */
-static int take_jitter(char *text, struct cn_sim_config *c, struct cn_err *err)
+static int parse_jitter(char *text, struct cn_sim_config *c, struct cn_err *err)
 {
 	char *colon = strchr(text, ':');
 	int rc;
@@ -221,7 +221,7 @@ static int take_jitter(char *text, struct cn_sim_config *c, struct cn_err *err)
 	return rc == COLLNET_OK ? tool_parse_u32(colon + 1, 0, 1000000, &c->jitter_ppm, err) : rc;
 }
 
-static int take_network(struct sim_options *o, int opt, char *arg, struct cn_err *err)
+static int parse_network(struct sim_options *o, int opt, char *arg, struct cn_err *err)
 {
 	switch (opt) {
 	case OPT_SHAPE:
@@ -241,9 +241,9 @@ static int take_network(struct sim_options *o, int opt, char *arg, struct cn_err
 		o->uplink_buffer_set = true;
 		return tool_parse_u32(arg, 0, CN_TOPO_BUFFER_MAX, &o->uplink_buffer, err);
 	case OPT_SWITCH:
-		return take_kind(arg, &o->cluster.kind, err);
+		return parse_kind(arg, &o->cluster.kind, err);
 	case OPT_ROOT_SWITCH:
-		return take_root(arg, &o->cluster.root, err);
+		return parse_root(arg, &o->cluster.root, err);
 	case OPT_ALPHA:
 		o->alpha_set = true;
 		return tool_parse_u32(arg, 1, 1000000, &o->cluster.alpha_pct, err);
@@ -263,19 +263,19 @@ static int take_network(struct sim_options *o, int opt, char *arg, struct cn_err
 	}
 }
 
-static int take_hosts(struct sim_options *o, int opt, char *arg, struct cn_err *err)
+static int parse_hosts(struct sim_options *o, int opt, char *arg, struct cn_err *err)
 {
 	switch (opt) {
 	case OPT_LOCAL:
 		return tool_parse_u32(arg, 1, LOCAL_MAX, &o->local, err);
 	case OPT_OVERHEADS:
-		return take_overheads(arg, &o->cluster, err);
+		return parse_overheads(arg, &o->cluster, err);
 	case OPT_ENCAPSULATION:
 		return tool_parse_encapsulation(arg, &o->cluster.engine.node.encapsulation, err);
 	case OPT_GAP:
 		return sim_parse_time(arg, &o->cluster.gap, err);
 	case OPT_JITTER:
-		return take_jitter(arg, &o->cluster, err);
+		return parse_jitter(arg, &o->cluster, err);
 	case OPT_LOSS:
 		return tool_parse_u32(arg, 0, 1000000, &o->faults.loss, err);
 	case OPT_DUPLICATE:
@@ -294,7 +294,7 @@ static bool of_experiment(int opt)
 	       opt == MEASURE_OPT_SEED;
 }
 
-static int take_option(void *into, int opt, char *arg, struct cn_err *err)
+static int parse_option(void *into, int opt, char *arg, struct cn_err *err)
 {
 	struct sim_options *o = into;
 
@@ -305,11 +305,11 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 		o->not_of_experiment = tool_option_name(options, opt);
 	}
 	if (opt < MEASURE_OPT_OWN) {
-		return measure_options_take(&o->measure, opt, arg, err);
+		return measure_options_option(&o->measure, opt, arg, err);
 	} else if (opt <= OPT_DELAY) {
-		return take_network(o, opt, arg, err);
+		return parse_network(o, opt, arg, err);
 	} else if (opt <= OPT_CORRUPT) {
-		return take_hosts(o, opt, arg, err);
+		return parse_hosts(o, opt, arg, err);
 	}
 	switch (opt) {
 	case OPT_FAULT:
@@ -411,7 +411,7 @@ static int check_options(const struct sim_options *o)
 }
 
 /* The operation, the only argument that is not an option. */
-static int take_operation(struct sim_options *o, int argc, char **argv)
+static int parse_operation(struct sim_options *o, int argc, char **argv)
 {
 	char known[160];
 
@@ -463,7 +463,7 @@ int sim_options_parse(struct sim_options *o, int argc, char **argv)
 	int rc;
 
 	defaults(o);
-	rc = tool_options(argc, argv, options, take_option, o);
+	rc = tool_options(argc, argv, options, parse_option, o);
 	if (rc < 0) {
 		fputs(help_text, stdout);
 		experiment_list(EXPERIMENT_SIMULATED, stdout);
@@ -474,7 +474,7 @@ int sim_options_parse(struct sim_options *o, int argc, char **argv)
 	if (o->experiment != NULL) {
 		return check_experiment(o, argc);
 	}
-	rc = take_operation(o, argc, argv);
+	rc = parse_operation(o, argc, argv);
 	if (rc != TOOL_OK) {
 		return rc;
 	}

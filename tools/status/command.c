@@ -337,7 +337,7 @@ struct status_options {
 	bool json;
 };
 
-static int take_option(void *into, int opt, char *arg, struct cn_err *err)
+static int parse_option(void *into, int opt, char *arg, struct cn_err *err)
 {
 	struct status_options *o = into;
 
@@ -364,7 +364,7 @@ int collnet_cmd_status(int argc, char **argv)
 
 	collnet_options_init(&o.open);
 	o.open.mode = COLLNET_MODE_DAEMON;
-	rc = tool_options(argc, argv, options, take_option, &o);
+	rc = tool_options(argc, argv, options, parse_option, &o);
 	if (rc < 0) {
 		fputs(help_text, stdout);
 		return TOOL_OK;

@@ -142,7 +142,7 @@ static void print_help(void)
 }
 
 /* "4", "3.25": a mean number of neighbours. */
-static int take_degree(const char *text, double *out, struct cn_err *err)
+static int parse_degree(const char *text, double *out, struct cn_err *err)
 {
 	uint64_t n;
 
@@ -154,7 +154,7 @@ static int take_degree(const char *text, double *out, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-static int take_kind(struct topo_options *o, const char *text, struct cn_err *err)
+static int parse_kind(struct topo_options *o, const char *text, struct cn_err *err)
 {
 	static const char *const kinds[] = { [CN_TREE_BFS] = "bfs",
 					     [CN_TREE_DFS] = "dfs",
@@ -169,7 +169,7 @@ static int take_kind(struct topo_options *o, const char *text, struct cn_err *er
 	return rc;
 }
 
-static int take_hosts(struct topo_options *o, const char *text, struct cn_err *err)
+static int parse_hosts(struct topo_options *o, const char *text, struct cn_err *err)
 {
 	o->hosts = text;
 	o->hosts_given = true;
@@ -178,7 +178,7 @@ static int take_hosts(struct topo_options *o, const char *text, struct cn_err *e
 		       : tool_parse_u32(text, 1, CN_TOPO_VERTICES_MAX, &o->random.hosts, err);
 }
 
-static int take_option(void *into, int opt, char *arg, struct cn_err *err)
+static int parse_option(void *into, int opt, char *arg, struct cn_err *err)
 {
 	static const char *const rings[] = { "lr1", "lr2", "lr3", "file-order", NULL };
 	static const char *const formats[] = { "dot", "svg", NULL };
@@ -186,7 +186,7 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 	uint32_t i;
 
 	if (opt < SHAPE_OPT_OWN) {
-		return shape_take(&o->shape, opt, arg, err);
+		return shape_option(&o->shape, opt, arg, err);
 	}
 	switch (opt) {
 	case OPT_JSON:
@@ -214,16 +214,16 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 		o->phase_given = true;
 		return tool_parse_number(arg, 0, UINT32_MAX - 1, &o->phase, err);
 	case OPT_KIND:
-		return take_kind(o, arg, err);
+		return parse_kind(o, arg, err);
 	case OPT_SEED:
 		return tool_parse_number(arg, 0, UINT64_MAX, &o->random.seed, err);
 	case OPT_HOSTS:
-		return take_hosts(o, arg, err);
+		return parse_hosts(o, arg, err);
 	case OPT_SWITCHES:
 		o->switches_given = true;
 		return tool_parse_u32(arg, 1, CN_TOPO_VERTICES_MAX, &o->random.switches, err);
 	default: /* OPT_DEGREE */
-		return take_degree(arg, &o->random.degree, err);
+		return parse_degree(arg, &o->random.degree, err);
 	}
 }
 
@@ -240,7 +240,7 @@ static int check_shape(const struct topo_options *o)
 	return TOOL_OK;
 }
 
-/* What does not go together. */
+/* Conflicting options. */
 static int check_together(const struct topo_options *o, unsigned bit)
 {
 	const struct shape *s = &o->shape;
@@ -286,7 +286,7 @@ static int run_part(const struct part *p, int argc, char **argv)
 	}
 	o.random.seed = 1;
 	o.random.degree = 4;
-	rc = tool_options(argc, argv, table, take_option, &o);
+	rc = tool_options(argc, argv, table, parse_option, &o);
 	if (rc < 0) {
 		part_help(p);
 		return TOOL_OK;

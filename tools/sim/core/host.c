@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hosts: one processor that takes a received frame and gives one to be sent in turn, and a card
- * with a receive ring and a short send queue. As in the daemon, input comes before timers.
+ * Hosts: one processor that alternately processes a received frame and sends one, and a card with
+ * a receive ring and a short send queue. As in the daemon, input is processed before timers.
  */
 #include <stdio.h>
 #include <string.h>

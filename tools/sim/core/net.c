@@ -3,13 +3,13 @@
  * Links and switches. A frame takes two events per link: its arrival at the far end, and the port
  * being free again. A switch knows where every host is (its tree never changes).
  *
- * A frame counts in its queue until its last bit has left; at an input port, until it moves to the
- * output port that it wants. Broadcasts, which are few, wait at every output port in a queue of
- * their own, which no other frame's memory is taken for, and go first.
+ * A frame counts in its queue until its last bit has left; at an input port, until it moves to its
+ * output port. Broadcasts, which are few, wait at every output port in a separate queue, which does
+ * not share the memory of other frames, and are sent first.
  *
- * Invariants: a queue holds no more than its bound; an input stands in the list of one output port
- * at most, the one that its first frame wants; frames that came by one link in one order leave a
- * switch by one link in that order (but for broadcasts, which overtake).
+ * Invariants: a queue holds no more than its bound; an input is in the list of at most one output
+ * port, that of its first frame; frames that arrive by one link leave a switch by another link in
+ * the same order (except broadcasts, which overtake).
  */
 #include <stdlib.h>
 
@@ -263,17 +263,17 @@ static bool has_room(const struct cn_sim *s, const struct dlink *l, const struct
 	return false;
 }
 
-static void to_all(struct cn_sim *s, uint32_t came_by, struct frame *f)
+static void to_all(struct cn_sim *s, uint32_t ingress, struct frame *f)
 {
-	uint32_t x = s->place[s->links[came_by].to];
+	uint32_t x = s->place[s->links[ingress].to];
 	const struct cn_tree_vertex *v = &s->tree->v[x];
 
 	for (uint32_t i = 0; i <= v->nchildren; i++) {
 		uint32_t d = i == v->nchildren ? s->up[x]
 					       : s->down[s->tree->children[v->first_child + i]];
-		struct dlink *l = &s->links[d == NOBODY ? came_by : d];
+		struct dlink *l = &s->links[d == NOBODY ? ingress : d];
 
-		if (d == NOBODY || d == (came_by ^ 1)) {
+		if (d == NOBODY || d == (ingress ^ 1)) {
 			continue;
 		}
 		f->refs++;
@@ -287,24 +287,24 @@ static void to_all(struct cn_sim *s, uint32_t came_by, struct frame *f)
 }
 
 /* A frame is at a switch; the reference is given away. */
-static void forward(struct cn_sim *s, uint32_t came_by, struct frame *f)
+static void forward(struct cn_sim *s, uint32_t ingress, struct frame *f)
 {
-	uint32_t v = s->links[came_by].to, d;
+	uint32_t v = s->links[ingress].to, d;
 	struct sw *sw = &s->switches[v];
 	bool at_input = sw->kind == CN_SIM_INPUT;
 	struct dlink *holder;
 	struct queue *q;
 
 	if (f->to == NOBODY) {
-		to_all(s, came_by, f);
+		to_all(s, ingress, f);
 		return;
 	}
 	d = route(s, v, f->to);
-	if (d == (came_by ^ 1)) {
+	if (d == (ingress ^ 1)) {
 		sim_frame_put(s, f); /* back where it came from: a switch filters it */
 		return;
 	}
-	holder = &s->links[at_input ? came_by : d];
+	holder = &s->links[at_input ? ingress : d];
 	if (!has_room(s, holder, sw)) {
 		dropped(s, at_input ? &holder->counters.input_drops : &holder->counters.drops, d,
 			f);
@@ -318,7 +318,7 @@ static void forward(struct cn_sim *s, uint32_t came_by, struct frame *f)
 	note_peak(at_input ? &holder->counters.input_peak : &holder->counters.peak, q->n);
 	if (at_input) {
 		if (q->n == 1) {
-			transfer(s, want(s, came_by));
+			transfer(s, want(s, ingress));
 		}
 	} else if (!s->links[d].sending) {
 		next(s, d);
@@ -340,9 +340,9 @@ static bool cut_off(struct cn_sim *s, const struct event *e)
 }
 
 /* Whether a frame need not be stored: nothing is before it, and its way out is not faster. */
-static bool cuts_through(const struct cn_sim *s, uint32_t came_by, const struct frame *f)
+static bool cuts_through(const struct cn_sim *s, uint32_t ingress, const struct frame *f)
 {
-	const struct dlink *in = &s->links[came_by], *out;
+	const struct dlink *in = &s->links[ingress], *out;
 	uint32_t d;
 
 	if (f->to == NOBODY) {

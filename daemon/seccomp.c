@@ -130,7 +130,8 @@ static const int allowed[] = {
 	SYS_sigaltstack,
 	SYS_futex, SYS_set_robust_list, SYS_set_tid_address, SYS_rseq, SYS_restart_syscall,
 	SYS_getrandom, SYS_nanosleep, SYS_clock_nanosleep, SYS_clock_getres, SYS_gettimeofday,
-	SYS_sched_yield, SYS_sched_getaffinity, SYS_getcpu, SYS_membarrier,
+	SYS_sched_yield, SYS_sched_getaffinity, SYS_sched_getscheduler, SYS_sched_getparam,
+	SYS_sched_setscheduler, SYS_getcpu, SYS_membarrier,
 #ifdef SYS_time
 	SYS_time,
 #endif

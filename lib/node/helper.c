@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,10 +38,25 @@ static bool was_told(const struct cn_helper *h)
 	return read(h->fd, &n, sizeof(n)) == (ssize_t)sizeof(n);
 }
 
+/* A task can last for seconds. At a real-time priority, which its process may have to move frames
+ * at once, it would keep a processor from all others for that long. */
+static void drop_priority(void)
+{
+	const struct sched_param none = { 0 };
+	struct sched_param now;
+	int policy;
+
+	if (pthread_getschedparam(pthread_self(), &policy, &now) == 0 &&
+	    (policy == SCHED_RR || policy == SCHED_FIFO)) {
+		pthread_setschedparam(pthread_self(), SCHED_OTHER, &none);
+	}
+}
+
 static void *run(void *arg)
 {
 	struct cn_helper *h = arg;
 
+	drop_priority();
 	pthread_mutex_lock(&h->lock);
 	while (!h->stop) {
 		struct cn_task *x = h->task;

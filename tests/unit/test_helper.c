@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lib/node/helper.c: tasks of an engine in a thread. */
+#include <dirent.h>
 #include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -95,11 +98,59 @@ static void helper__is_waited_for(void **state)
 	cn_helper_free(NULL);
 }
 
+/* The policy of the thread that runs a task while this one has a real-time priority. */
+static int policy_of_task(void)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, with_tasks);
+	struct crowd *c = crowd_join(w, "crowd", HERE, 1, 1);
+	struct cn_helper *h = NULL;
+	struct dirent *d;
+	DIR *threads;
+	int policy = -1;
+
+	assert_int_equal(cn_helper_new(&h, NULL), COLLNET_OK);
+	assert_int_equal(call(c, 0), COLLNET_INPROGRESS);
+	cn_helper_submit(h, w->engines[0]);
+	wait_for(h);
+	threads = opendir("/proc/self/task");
+	assert_non_null(threads);
+	while ((d = readdir(threads)) != NULL) {
+		const int id = atoi(d->d_name);
+
+		if (id > 0 && id != getpid()) {
+			assert_int_equal(policy, -1); /* there is one */
+			policy = sched_getscheduler(id);
+		}
+	}
+	closedir(threads);
+	assert_true(cn_helper_reap(h, w->engines[0]));
+	crowd_free(c);
+	cn_helper_free(h);
+	engine_fixture_free(w);
+	return policy;
+}
+
+static void helper__has_no_real_time_priority(void **state)
+{
+	const struct sched_param lowest = { .sched_priority = 1 }, none = { 0 };
+	int policy;
+
+	(void)state;
+	if (sched_setscheduler(0, SCHED_RR, &lowest) != 0) {
+		print_message("real-time priorities are not permitted here\n");
+		skip();
+	}
+	policy = policy_of_task();
+	assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none), 0);
+	assert_int_equal(policy, SCHED_OTHER);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(helper__runs_tasks),
 		cmocka_unit_test(helper__is_waited_for),
+		cmocka_unit_test(helper__has_no_real_time_priority),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,8 +28,11 @@ struct cn_adaptive_window {
 
 /* For an unknown network. */
 void cn_adaptive_window_init(struct cn_adaptive_window *w);
-/* For a network whose ports hold `ports` frames per node when nothing else uses them, and at least
- * half of that: losses below it do not come from ports. The window is at most `most`. */
+/*
+ * For a network whose ports hold `ports` frames per node when nothing else uses them, and half as
+ * many in any case. The window does not shrink below that half, because losses in smaller windows
+ * do not come from ports. It is at most `most`.
+ */
 void cn_adaptive_window_init_known(struct cn_adaptive_window *w, uint32_t ports, uint32_t most);
 /* The window kept a source from sending. */
 void cn_adaptive_window_closed(struct cn_adaptive_window *w);

@@ -41,7 +41,7 @@ void cn_auth_begin(struct cn_auth *a, const uint8_t cluster_key[CN_SIPHASH_KEY],
 /* Writes counter and tag after the header of a frame that begins with the Ethernet header. */
 void cn_auth_seal(const uint8_t key[CN_SIPHASH_KEY], uint8_t *frame, uint64_t counter,
 		  const uint8_t *body, size_t len);
-/* Whether the tag is right; `frame`: the collnet frame, counter and tag included. */
+/* True if the tag is correct; `frame`: the collnet frame, counter and tag included. */
 bool cn_auth_is_genuine(const uint8_t key[CN_SIPHASH_KEY], const uint8_t source[6],
 			const uint8_t *frame, const uint8_t *body, size_t len);
 /* True if a frame of the session is genuine and not a replay; records its counter. */

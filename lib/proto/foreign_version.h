@@ -25,8 +25,8 @@ struct cn_mismatch {
 };
 
 struct cn_foreign_version {
-	const struct cn_peer
-		*peer; /* with this address, up or down; NULL: none that has its name */
+	/* with this address, up or down; NULL: none that has its name */
+	const struct cn_peer *peer;
 	uint8_t mac[6];
 	struct cn_mismatch what;
 };

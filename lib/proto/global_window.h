@@ -19,7 +19,8 @@
  *
  * All operations share the sum, so an operation with a small limit would starve while another job
  * with a larger limit keeps more in flight. After a frame of a larger limit, a flight with nothing
- * in flight may send one frame under that limit. Operations of one job end in order.
+ * in flight may send one frame under that limit. Operations of one job need no such rule, as they
+ * end one after the other.
  *
  * Invariant: the sum over all flights grows only where a frame is sent, or by deferred ones where
  * there is room; so it is at most the limit.

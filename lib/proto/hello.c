@@ -249,8 +249,8 @@ static void process_unvalidated(struct cn_peer *p, const struct contents *s)
 	} else if (s->body.epoch == p->epoch && s->nonce == p->nonce_in) {
 		send_hello(p, CN_HELLO_REPLY, 0, s->nonce);
 	} else {
-		/* Only a challenge is answered with its nonce. Otherwise a restarted node would
-		 * establish a session that ends with our next hello. */
+		/* Echoes the nonce of a challenge only. If another hello's were echoed, a restarted
+		 * node would establish a session that ends with our next hello. */
 		p->node->counters.stale_frames++;
 		send_hello(p, CN_HELLO_REPLY, CN_FLAG_ACKREQ,
 			   (s->flags & CN_FLAG_ACKREQ) != 0 ? s->nonce : p->nonce_in);

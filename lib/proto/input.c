@@ -73,7 +73,7 @@ static bool lacks_acked(struct cn_peer *p, uint32_t ack)
 }
 
 /*
- * Whether a frame from p (NULL: a stranger) is one of the session. The id is that of one
+ * True if a frame from p (NULL: a stranger) is one of the session. The id is that of one
  * incarnation of either end, of its cluster and of its port (cn_node_connect()).
  */
 static bool in_session(const struct cn_node *n, const struct cn_peer *p, const struct cn_wire *w)
@@ -95,8 +95,8 @@ static void stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p,
 }
 
 /*
- * Bytes of an authenticated frame. A path MTU probe carries the length of its padding, which the
- * tag does not cover, so that a truncated probe is detected.
+ * Bytes of an authenticated frame. The tag does not cover the padding of a path MTU probe, so the
+ * probe carries the length of its padding, by which a truncated one is detected.
  */
 static size_t whole(const struct cn_wire *w)
 {

@@ -14,7 +14,7 @@
 #define FULL_PORTS	3u
 #define TRIES_CONGESTED (2 * TRIES_MAX)
 
-/* `loss` is that of each of `ports` ports, in either direction. */
+/* `loss` is the loss rate of each of `ports` ports, which frames pass in both directions. */
 static uint32_t min_tries(uint32_t loss, uint32_t ports, uint32_t most)
 {
 	uint64_t answered = 65536, silent = 65536;
@@ -127,8 +127,8 @@ static cn_time silence(const struct cn_peer *p, cn_time last_rx)
 /* How many times dead_after a session may be silent while its node is heard by another one. */
 #define SESSION_GRACE 4u
 #define GRACE_PROBES  16u /* and at least this many unanswered probes, dead_after / 5 apart */
-/* Up to this many sessions that wait for one node are each probed at the full rate; more share that
- * rate. */
+/* Up to this many sessions that wait for one node are each probed at the full rate; more of them
+ * share the total rate of this many. */
 #define PROBED_MAX 16u
 
 /* All sessions that wait for the node together probe it as often as PROBED_MAX do. */
@@ -265,7 +265,7 @@ static void probe_extra(struct cn_peer *p)
 
 	l->extra_probe_at = CN_NEVER;
 	if (l->own->last_rx > l->extra_probed_at) {
-		l->extra_probes = 0; /* alive meanwhile, if only by a hello */
+		l->extra_probes = 0; /* heard from meanwhile, if only by a hello */
 	}
 	l->extra_probes++;
 	l->extra_probed_at = p->node->now;

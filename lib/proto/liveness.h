@@ -32,8 +32,8 @@ struct cn_liveness {
 	uint32_t loss;	  /* in `own`: share of frames to the node that were retransmitted, and of
 			   * probes without an answer, of 65,536; the mean of some sixteen */
 	uint32_t probes;  /* without an answer */
-	uint32_t
-		node_probes; /* in `own`: unanswered, of any session, since the node's last frame */
+	/* in `own`: unanswered, of any session, since the node's last frame */
+	uint32_t node_probes;
 	cn_time extra_probe_at;	 /* probe because another peer is silent; CN_NEVER: none */
 	cn_time extra_probed_at; /* when the last such probe was sent */
 	bool timed_out;		 /* in `own`: a session ended by silence, which still lasts */

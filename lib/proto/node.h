@@ -71,7 +71,7 @@ struct cn_node_config {
 	uint64_t epoch;		     /* of this incarnation: nonzero, new at every start */
 	uint8_t key[CN_SIPHASH_KEY]; /* secret, random, new at every start; nonces are derived from
 				      * it. All 0 only in tests */
-	bool authenticated;	     /* by the cluster's key (auth.h) */
+	bool authenticated;	     /* all frames, by the cluster's key (auth.h) */
 	uint8_t cluster_key[CN_SIPHASH_KEY];
 	char name[COLLNET_NAME_MAX + 1];
 	uint32_t mtu; /* bytes after the Ethernet header, headers of the encapsulation included: 576
@@ -89,7 +89,7 @@ struct cn_node_config {
 	cn_time rto_min, rto_first; /* retransmission timeout: minimum; before the first sample */
 	cn_time pto_min;	    /* minimum probe timeout (TLP) */
 	cn_time ack_delay;	    /* delayed acknowledgement timeout */
-	cn_time dead_after;	    /* peer timeout */
+	cn_time dead_after;	    /* peer timeout: silence after which a peer is declared dead */
 	cn_time hello_interval;
 };
 
@@ -224,8 +224,8 @@ void cn_node_buffer_put(struct cn_node *n, void *buffer);
 /* The node table: indices 0 .. cn_node_peers() - 1; a peer keeps its index. */
 uint32_t cn_node_peers(const struct cn_node *n);
 struct cn_peer *cn_node_peer(struct cn_node *n, uint32_t index);
-struct cn_peer *cn_node_find(const struct cn_node *n,
-			     const char *name); /* established peers only */
+/* Finds an established peer by name; NULL: none. */
+struct cn_peer *cn_node_find(const struct cn_node *n, const char *name);
 
 struct cn_window *cn_node_window(struct cn_node *n); /* the global window of all ports */
 /* Adds the transport's counters; sets mtu, nodes and the window. */

@@ -32,7 +32,7 @@ struct cn_node {
 	 * name */
 	uint32_t *names;
 	uint64_t evicted;    /* entries reused for other addresses */
-	cn_time evict_at[2]; /* next eviction attempt; [1]: for a listed node */
+	cn_time evict_at[2]; /* earliest next eviction; [1]: for a listed node */
 	bool full_logged;
 
 	struct cn_heap timers;
@@ -55,8 +55,8 @@ struct cn_node {
 	uint32_t nunvalidated, nunvalidated_used;
 	struct cn_unvalidated *unvalidated_first, *unvalidated_last; /* a hello is due */
 	struct cn_bucket unvalidated_replies;
-	struct cn_bucket
-		stray_replies; /* replies to addresses without an entry, with authentication */
+	/* replies to addresses without an entry, with authentication */
+	struct cn_bucket stray_replies;
 	struct cn_foreign_version_entry foreign_versions[CN_FOREIGN_VERSIONS];
 	struct cn_other_cluster {
 		bool heard;

@@ -241,8 +241,7 @@ static void build_retransmission(struct cn_peer *p, struct cn_frame *out)
 	f->sent_at = p->node->now;
 	cn_sender_advance(p);
 	if (q->next == q->end || q->next - q->una >= t->cc.cwnd) {
-		f->flags |=
-			CN_FLAG_ACKREQ; /* the last frame for now: only an ACK opens the window */
+		f->flags |= CN_FLAG_ACKREQ; /* the last one for now: only an ACK opens the window */
 	}
 	p->data_resent++;
 	p->node->counters.data_resent++;
@@ -280,7 +279,8 @@ static void build_control(struct cn_peer *p, struct cn_frame *out)
 	build_data(p, cn_sender_push(p, &tx, true), out);
 }
 
-/* The global window may open at any call: the peer is ready again at the next output. */
+/* The global window may open at any call: the peer is skipped for the rest of this output and
+ * retried at the next. */
 static void wait_for_window(struct cn_peer *p)
 {
 	p->ready = true;

@@ -17,9 +17,9 @@
  * the same way, at its own size. So the path fails by count whatever caused the retransmissions,
  * and a peer that receives nothing at all is distinguished from a path MTU black hole.
  *
- * A node has one padded probe outstanding. A reply or its timeout triggers the next one. So probes
- * are self-clocked: at most as many full frames as there are nodes, which together with hellos and
- * JOINs fit the ports' buffers when all nodes start at once.
+ * A node has at most one padded probe outstanding. A reply or its timeout triggers the next one. So
+ * probes are self-clocked: at most as many full frames as there are nodes, which together with
+ * hellos and JOINs fit the ports' buffers when all nodes start at once.
  */
 #include "proto/path_mtu.h"
 
@@ -104,7 +104,7 @@ static bool waits_for_answer(const struct cn_peer *p)
 	return p->node->paths.probing == p;
 }
 
-/* Removes the peer from the queue of probes. */
+/* Cancels the peer's try: outstanding, due or queued. */
 static void withdraw(struct cn_peer *p)
 {
 	if (p->path.state == CN_PATH_WAITING) {

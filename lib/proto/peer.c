@@ -80,8 +80,8 @@ static bool is_replaceable(const struct cn_peer *p, bool listed)
 
 /*
  * The table is full: reuses the entry of a peer without a session established at both ends, or
- * silent for long, least recently used first (LRU). A listed node may also replace one that has no
- * session or is not listed. Names of sessions are unique, so forged nodes can take at most the
+ * silent for long, the one heard from least recently. A listed node may also replace one that has
+ * no session or is not listed. Names of sessions are unique, so forged nodes can take at most the
  * names of listed nodes that are down. The scan is rate-limited, separately for listed nodes.
  */
 static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6], bool listed)

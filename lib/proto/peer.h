@@ -57,7 +57,7 @@ void cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info
 
 /*
  * Number of new frames that may be sent to the peer now; 0: its window is closed, or it is gone. It
- * reserves room for one, so it must be called before every frame that pull() returns.
+ * allocates the queue entry of one, so it must be called before every frame that pull() returns.
  */
 uint32_t cn_peer_room(struct cn_peer *p);
 /* Unacknowledged frames. */

@@ -233,8 +233,8 @@ void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t 
 
 	if (w->seq == r->expected) {
 		if (!accept(p, w, payload)) {
-			cn_receiver_drop_all(
-				p); /* buffers are short, and all will be retransmitted */
+			/* Buffers are short, and all frames will be retransmitted. */
+			cn_receiver_drop_all(p);
 		} else if (r->reorder.count > 0) {
 			deliver_buffered(p);
 		}

@@ -76,8 +76,8 @@ uint32_t cn_sender_push(struct cn_peer *p, const struct cn_tx *tx, bool owned)
 		.flags = tx->flags & (CN_FLAG_ACKREQ | CN_FLAG_FIRST | CN_FLAG_LAST),
 		.owned = owned,
 	};
-	/* The frame fills the window, or half of one that is smaller than the interval of
-	 * unrequested acknowledgements: only an ACK opens it again. */
+	/* The frame fills the window, or half of a window whose half is shorter than the interval
+	 * of unrequested acknowledgements: only a requested one opens it in time. */
 	if (in_flight >= cwnd || (cwnd < 2 * cn_ack_every(n) && in_flight == (cwnd + 1) / 2)) {
 		f->flags |= CN_FLAG_ACKREQ;
 	}

@@ -29,8 +29,7 @@ struct cn_sender {
 	uint32_t ackreq_end;
 	cn_time rnr_until;	 /* end of the RNR timeout; 0: the receiver is ready */
 	cn_time rnr_wait;	 /* last RNR timeout; doubles */
-	cn_time stale_ack_since; /* since when the peer acknowledges less than una; 0: it does not
-				  */
+	cn_time stale_ack_since; /* first ACK of less than una in a row; 0: none */
 };
 
 /* A session begins: the first frame gets number `first`. */

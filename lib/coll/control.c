@@ -365,8 +365,8 @@ static bool read_fail(struct cn_cursor *c, int *code, unsigned *flags, char *tex
 		return false;
 	}
 	if (*code < COLLNET_EUNSUPPORTED) {
-		*code = COLLNET_EPROTO; /* a status of a later version, which a process does not
-					   accept */
+		/* A status of a later version: processes reject unknown ones. */
+		*code = COLLNET_EPROTO;
 	}
 	for (char *s = text; *s != '\0'; s++) {
 		if (*s < ' ' || *s > '~') {

@@ -15,12 +15,12 @@
  * both directions together.
  *
  * On the wire. A message is one or more frames of type MESSAGE, stream = to << 16 | from. The first
- * has FIRST and begins with a head of 16 bytes: length of the whole message (32 bits; the highest
+ * has FIRST and begins with a header of 16 bytes: length of the whole message (32 bits; the highest
  * one, CN_EP_GRANTREQ, requests a grant), its number in the flow (32 bits), and the owner of the
  * sending endpoint (64 bits). A message to an endpoint of another owner is refused as if the
- * endpoint were not open. The last has LAST. Between endpoints also go control messages of 9 bytes:
- * kind (8), to (16), from (16), value (32); see enum cn_ep_control. A grant has 4 more, the number
- * of the last message that came, which earlier builds neither send nor read.
+ * endpoint were not open. The last frame has LAST. Between endpoints also go control messages of 9
+ * bytes: kind (8), to (16), from (16), value (32); see enum cn_ep_control. A grant has 4 more, the
+ * number of the last message that came, which earlier builds neither send nor read.
  *
  * Credits keep an endpoint that does not receive from blocking the other endpoints of its node
  * (head-of-line blocking): the frames of all endpoints and the control messages between two nodes
@@ -31,9 +31,9 @@
  * is notified.
  *
  * The sender may have `credit` more frames outstanding. It starts with CN_EP_CREDIT, and the
- * receiver grants more when unexpected frames were received, or, for the whole rest of a message at
- * once, when a receive was posted for it. Two rules make credits safe against every race of
- * closing, aborting and granting:
+ * receiver grants more when unexpected frames were passed to a receive, or, for the whole rest of a
+ * message at once, when a receive was posted for it. Two rules make credits safe against every race
+ * of closing, aborting and granting:
  *  - the sender's view of its credit is never less than the receiver's view of it; where frames may
  *    be missing from the count (abort, endpoint not there) the sender adds them;
  *  - it is never more than CN_EP_CREDIT plus the rest of the message being sent.
@@ -65,7 +65,7 @@
 #define CN_EP_REQUESTS	  64u	/* sends, and as many receives, outstanding on an endpoint */
 #define CN_EP_FLOWS	  4096u /* of a node, at most, and at least */
 #define CN_EP_FLOWS_LEAST 256u
-#define CN_EP_SHARES	  4u	/* an owner may have one share of the flows */
+#define CN_EP_SHARES	  4u	/* a payer may have one of this many shares of the flows */
 #define CN_EP_BUCKETS	  1024u /* of their hash table, a power of two */
 #define CN_EP_HEAD	  16u	/* header of a first frame, bytes */
 #define CN_EP_GRANTREQ	  0x80000000u
@@ -257,7 +257,7 @@ void cn_flow_activate(struct cn_flow *f);
 void cn_flow_grant(struct cn_flow *f, uint32_t frames, uint32_t number);
 void cn_flow_confirmed(struct cn_flow *f);
 /* Remembers an evicted flow, whose completed messages may still be refused. */
-void cn_flow_remember(const struct cn_flow *f); /* it makes room */
+void cn_flow_remember(const struct cn_flow *f);
 void cn_endpoint_refused(struct cn_endpoint *ep, const struct cn_peer *p, uint16_t to,
 			 uint32_t number, bool full);
 /* A message was refused: no endpoint, or no room. */

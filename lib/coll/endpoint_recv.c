@@ -146,7 +146,7 @@ void cn_flow_credit(struct cn_flow *f, cn_time now)
 	f->grant_due = false;
 }
 
-/* While a receive waits for the rest of a message, its sender must be alive. */
+/* While a receive waits for the rest of a message, its sender is probed when silent. */
 static void update_expect(struct cn_flow *f, cn_time now)
 {
 	bool wanted = f->coming && f->into != NULL && f->left > 0;
@@ -242,7 +242,7 @@ static bool first_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx,
 	f->buffered = NULL;
 	if (r == NULL) {
 		if (f->pooled >= CN_EP_UNREAD) {
-			f->in_number = head->number; /* acknowledged by grants */
+			f->in_number = head->number; /* grants report it as received */
 			return refuse(f, now, head->number);
 		}
 		f->buffered = cn_ep_unexpected_enqueue(f, head->bytes, data, n);
@@ -300,7 +300,7 @@ bool cn_flow_deliver(struct cn_flow *f, cn_time now, const struct cn_rx *rx)
 		if (!first_frame(f, now, rx, &head)) {
 			return false;
 		}
-		cn_flow_confirmed(f); /* the sender is alive */
+		cn_flow_confirmed(f); /* the endpoint that sent it exists */
 	} else if (!f->coming || (rx->flags & CN_FLAG_FIRST) != 0 || rx->len > f->left) {
 		cn_flow_discard(f, now); /* not part of a message */
 	} else if (!further_frame(f, now, rx)) {

@@ -5,7 +5,7 @@
  * frames were copied, it waits for their acknowledgement.
  *
  * Of small messages every frame is copied into a buffer of the pool, of larger ones only the first,
- * because the head must come before the bytes. Without a buffer, the header is sent alone, from the
+ * because the header must precede the bytes. Without a buffer, the header is sent alone, from the
  * request, and the bytes from the user's memory.
  *
  * Flows that could send are in a ring, served round robin, skipping those without room at their

@@ -97,7 +97,7 @@ bool cn_engine_drain(struct cn_engine *e);
 /*
  * With config.task_min, functions documented so can return COLLNET_INPROGRESS: nothing has
  * happened, and the call must be repeated when another task is done. Its memory remains the
- * caller's, and is freed by cn_engine_discard() if the call is not repeated.
+ * caller's, who frees it with cn_engine_discard() if the call is not repeated.
  */
 struct cn_task;
 /* The next task; NULL: none, or the last one is not done. */
@@ -140,8 +140,8 @@ int cn_team_derive(struct cn_member *parent, cn_time now, const char *job, uint3
 		   struct cn_member **out, struct cn_err *err);
 /* A rank's arguments of a split. */
 struct cn_split_call {
-	const char
-		*job; /* name of its new team, as for cn_team_derive(); different for each color */
+	/* name of its new team, as for cn_team_derive(); different for each color */
+	const char *job;
 	enum cn_making making; /* NONE is not one */
 	int32_t color, key;    /* color < 0: it joins no new team */
 };
@@ -158,8 +158,8 @@ int cn_team_split(struct cn_member *parent, cn_time now, const struct cn_split_c
 uint64_t cn_member_run(const struct cn_member *m);
 /*
  * Leaves: outstanding work of this member is done with COLLNET_ERANK, the other members are
- * notified, and the member is gone. dead: the rank died (its process ended without leaving).
- * Operations that it had completed, others complete, too.
+ * notified, and the member is gone. dead: the rank died (its process ended without leaving). The
+ * others can still complete the operations that it had completed.
  */
 void cn_team_leave(struct cn_member *m, cn_time now, bool dead);
 
@@ -302,7 +302,8 @@ void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_pe
  * *count is the room in `out`, and then the entries of the whole table. */
 void cn_engine_nodes(struct cn_engine *e, cn_time now, size_t first, struct collnet_node_info *out,
 		     size_t *count);
-/* The number of nodes that takes about a millisecond: each is summed up over all jobs. */
+/* The number of nodes that cn_engine_nodes() lists in about a millisecond: it sums up the counters
+ * of each over all teams. */
 uint32_t cn_engine_nodes_at_once(const struct cn_engine *e);
 /* Only jobs of the viewer, or, for CN_OWNER_ROOT, of all owners. */
 void cn_engine_jobs(struct cn_engine *e, uint64_t viewer, size_t first,

@@ -18,10 +18,10 @@ struct cn_send;
 enum cn_ep_control {
 	CN_EP_GRANT = CN_CONTROL_ENDPOINT, /* value: additional frames; 0: the endpoint exists.
 					    * Followed by the number of the last message received */
-	CN_EP_NOENT,			   /* value: number of a message without an endpoint */
-	CN_EP_FULL,			   /* value: number of a message refused for want of room */
-	CN_EP_ABORT,			   /* value: number of an aborted message */
-	CN_EP_CLOSED,			   /* value 0: the endpoint `from` was closed */
+	CN_EP_NOENT,  /* value: number of a message to an endpoint that is not open */
+	CN_EP_FULL,   /* value: number of a message refused for want of room */
+	CN_EP_ABORT,  /* value: number of an aborted message */
+	CN_EP_CLOSED, /* value 0: the endpoint `from` was closed */
 };
 
 /* Unexpected messages. */
@@ -31,7 +31,7 @@ struct cn_ep_queue {
 
 /* Of the messages that were sent. */
 struct cn_ep_numbers {
-	uint32_t first;		      /* first whose refusal has not been reported */
+	uint32_t first;		      /* the first whose refusal would still be reported */
 	uint32_t next;		      /* message to be sent */
 	uint32_t failed_from, failed; /* the last run that failed here */
 };
@@ -92,8 +92,8 @@ struct cn_flow {
 	uint32_t since; /* frames sent since then */
 	bool abort_due;
 	bool confirmed; /* the other endpoint is there */
-	uint32_t
-		sends; /* requests that are not complete: cn_peer_expect() is in force while some */
+	/* requests that are not complete: cn_peer_expect() is in force while some */
+	uint32_t sends;
 
 	/* receiving */
 	uint32_t avail;	      /* credit that the sender has, as far as we know */

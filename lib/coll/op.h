@@ -136,8 +136,8 @@ struct cn_op {
 	uint32_t next;			/* the next target, or (IN_TURN) the next action */
 	uint32_t quantum_used;		/* frames sent in a row to the next target */
 	uint32_t copy_first, copy_last; /* runnable copies */
-	struct cn_copies_place
-		copies; /* in a ring while there are runnable copies, and in OP_STARTING */
+	/* in a ring while there are runnable copies, and in OP_STARTING */
+	struct cn_copies_place copies;
 	struct cn_starting starting;
 	uint64_t framed, frame_bytes;	/* the last answer of cn_op_frame_bytes() */
 	uint32_t remaining;		/* actions not complete */
@@ -147,7 +147,7 @@ struct cn_op {
 	uint8_t *mixed; /* frames of several messages */
 	uint64_t mixed_used, mixed_cap;
 	bool reduces;	      /* it has REDUCE actions */
-	uint64_t combine_max; /* bytes of a piece; whole elements */
+	uint64_t combine_max; /* longest fragment of a reduction, bytes; whole elements */
 	bool synchronised;    /* its sends wait for synchronisations of others */
 	bool ending;	      /* all is sent; finishes at the next expiry */
 	bool ending_tried;    /* that failed: acknowledgements finish it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The deadline of an operation, and the ranks that missed it. Most nodes wait for data of a node
- * that waits itself. So shortly before the deadline a node requests from all others of the team how
+ * that waits itself. So shortly before the deadline a node asks all other nodes of the team how
  * many operations their ranks have called (CALLED), and the error names the ranks that have not
  * called this one.
  */
@@ -12,8 +12,8 @@
 #include "coll/op.h"
 #include "coll/ranges.h"
 
-/* Lead time before the deadline: enough for a busy node to answer, at most a quarter of the
- * timeout. */
+/* Lead time before the deadline: enough for a busy node to respond, but at most a quarter of the
+ * remaining time. */
 static const cn_time ask_before = 50 * CN_MS;
 
 void cn_op_set_deadline(struct cn_op *op, cn_time now, cn_time deadline)
@@ -32,8 +32,8 @@ cn_time cn_op_deadline(const struct cn_op *op)
 		return CN_NEVER;
 	}
 	if (op->ending && op->state == OP_RUNNING) {
-		return 1; /* at once, but after input: frames acknowledged meanwhile need no copies
-			   */
+		/* At once, but after input: frames acknowledged meanwhile need no copies. */
+		return 1;
 	}
 	return cn_min_time(cn_min_time(op->deadline, op->ask_at), op->opens_at);
 }

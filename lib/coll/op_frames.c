@@ -3,9 +3,9 @@
  * Fragmentation of a stream into frames. Consecutive messages of one phase are a run, which is
  * fragmented as if it were one message (coalescing): otherwise blocks of several ranks, or of
  * unequal sizes, would have frames of their own. Both ends derive the runs from the schedule. The
- * sender copies a frame that contains more than one message, until the operation's frames are
- * acknowledged. In a long stream (CN_STREAM_SHORT), where partial frames matter less, every message
- * is a run of its own, which bounds this memory.
+ * sender copies a frame that contains more than one message, and keeps the copy until the
+ * operation's frames are acknowledged. In a long stream (CN_STREAM_SHORT), where partial frames
+ * matter less, every message is a run of its own, which bounds this memory.
  */
 #include <stdlib.h>
 #include <string.h>

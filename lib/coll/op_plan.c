@@ -13,8 +13,8 @@
 
 /*
  * True if selection or plan may take more than a fraction of a millisecond. Reductions and trees
- * are quadratic in the nodes; exchanges have at least one action for each block that the node sends
- * or receives.
+ * take time quadratic in the number of nodes; exchanges have at least one action for each block
+ * that the node sends or receives.
  */
 static bool takes_long(const struct cn_team *t, enum cn_op_kind op)
 {
@@ -217,7 +217,7 @@ static uint64_t id_of(const struct cn_op *op, uint32_t i)
 	return op->posts[i].own != NULL ? op->posts[i].own->id : 0;
 }
 
-/* Whether `from` has the schedule of the persistent operations that make up `op`. */
+/* True if `from` has the schedule of the persistent operations that make up `op`. */
 static bool is_planned(const struct cn_op *op, const struct cn_op *from)
 {
 	for (uint32_t i = 0; i < cn_op_locals(op->team); i++) {

@@ -165,7 +165,8 @@ static bool reduce_rank(struct cn_op *op, uint32_t k)
 	return combined;
 }
 
-/* A combined fragment may be copied at once to another rank that comes before it here. */
+/* Repeats until nothing is ready: a fragment combined for one rank may be copied at once to a rank
+ * that the loop has already passed. */
 void cn_op_reduce(struct cn_op *op)
 {
 	bool again = op->reduces;

@@ -98,7 +98,7 @@ static bool leaves_node(const struct cn_op *op, uint32_t i)
 	return true;
 }
 
-/* Whether no other operation of the team is running. */
+/* True if no other operation of the team is running. */
 static bool runs_alone(const struct cn_op *op)
 {
 	return op->team->transport->sources.n == 1;
@@ -193,7 +193,7 @@ static bool is_there(const struct cn_op *op, uint32_t i, uint64_t n)
 	return true;
 }
 
-/* Whether the limit of unexpected messages allows a frame to node k. If it does not, and all frames
+/* True if the limit of unexpected messages allows a frame to node k. If it does not, and all frames
  * are acknowledged, only liveness can detect that the node will never start the operation. */
 static bool is_allowed(struct cn_op *op, uint32_t k)
 {
@@ -204,7 +204,7 @@ static bool is_allowed(struct cn_op *op, uint32_t k)
 	return false;
 }
 
-/* Whether the next frame to node k can go, of n bytes from action i on. */
+/* True if the next frame to node k, of n bytes from action i on, may be sent. */
 static bool may_send(struct cn_op *op, uint32_t k, uint32_t i, uint64_t n)
 {
 	const struct cn_action *a = &op->sched.actions[i];
@@ -234,8 +234,8 @@ static bool acked_later(const struct cn_op *op, const struct cn_peer *p)
 }
 
 /*
- * Whether a frame that ends with action i requests an acknowledgement. `clock`: the window's clock
- * needs it (cn_flight_sent()). `room`: the port has room for it.
+ * True if a frame that ends with action i should request an acknowledgement. `clock`: the window's
+ * clock needs it (cn_flight_sent()). `room`: the port has room for it.
  */
 static bool requests_ack(struct cn_op *op, uint32_t i, bool clock, bool room)
 {
@@ -274,7 +274,7 @@ static bool requests_ack(struct cn_op *op, uint32_t i, bool clock, bool room)
 /*
  * True if a long super-frame ends with this frame, which requests an acknowledgement, where this
  * node only sends and will wait for it. If the whole window were one super-frame, the receiver
- * would acknowledge it at once, and each node would idle while the other works. A node that also
+ * would acknowledge it as a whole, and each node would idle while the other works. A node that also
  * receives has work meanwhile, and so has one that many send to.
  */
 static bool ends_super_frame(struct cn_op *op, const struct cn_fragmenter *c)

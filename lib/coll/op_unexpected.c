@@ -15,8 +15,8 @@
 
 _Static_assert(MOST <= UINT8_MAX, "the counts of struct cn_unexpected_limit");
 
-/* The limit where many nodes may send to one. Larger limits are multiples of a super-frame, so that
- * they divide none. */
+/* The limit where many nodes may send to one. Larger limits are multiples of a super-frame, because
+ * any other limit would split one. */
 static uint32_t fan_in_limit(const struct cn_team *t)
 {
 	const uint32_t peers = t->layout.nnodes - 1, n = POOL_SHARE / (peers > 0 ? peers : 1);

@@ -159,7 +159,8 @@ static uint32_t in_cables(struct cn_op *op)
 
 /*
  * True if the links' rates determine how many of its frames are in cables, and when; not after
- * losses. Few full frames are, and all of them would be sent at once after a scheduling delay.
+ * losses. Not of full frames: few of these are in cables, and all would be sent at once after a
+ * scheduling delay.
  */
 static bool goes_by_rates(const struct cn_op *op)
 {
@@ -220,9 +221,9 @@ static uint32_t window_by_rates(struct cn_op *op, cn_time now)
 /*
  * The automatic window now: what the ports hold, and frames that are in cables. These follow one by
  * one, as others arrive: sent at once they would all meet in one port. Where many send to one, one
- * follows every third: all senders get their acknowledgements at about the same time, and the
- * frames that these release meet in the port. Of the operations with the window of an exchange,
- * only an all-to-all loads the links evenly enough.
+ * is added per three acknowledged ones: all senders get their acknowledgements at about the same
+ * time, and the frames that these release meet in the port. Of the operations with the window of an
+ * exchange, only an all-to-all loads the links evenly enough.
  */
 static uint32_t window_now(struct cn_op *op, cn_time now)
 {
@@ -265,8 +266,8 @@ void cn_op_window_begin(struct cn_op *op)
 
 /*
  * True if the port to this node holds all frames for it, and drains before the senders, which wait
- * for acknowledgements, probe this node. As many frames are sent, which need no acknowledgements
- * then.
+ * for acknowledgements, probe this node. The limit applies to the frames sent, too, which then need
+ * no acknowledgements.
  */
 static bool is_few(const struct cn_op *op)
 {

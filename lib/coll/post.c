@@ -352,7 +352,8 @@ int cn_prepared_late(struct cn_prepared *p, struct cn_err *err)
 	return cn_coll_late(p->member, &p->call.args, err);
 }
 
-/* Other ranks of this node that have started it: their operation must be planned again. */
+/* The persistent operation is released: forgets it in calls of its ranks that are posted, so that
+ * their schedule is planned again. */
 static void forget_own(const struct cn_op *own)
 {
 	const struct cn_team *t = own->team;

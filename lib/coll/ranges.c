@@ -44,7 +44,7 @@ static size_t stem(const char *name)
 	return n;
 }
 
-/* Whether `next` is `name` with its last number one higher. */
+/* True if `next` is `name` with its last number increased by one. */
 static bool counts_up(const char *name, const char *next)
 {
 	size_t n = stem(name);

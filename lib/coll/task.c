@@ -10,8 +10,8 @@
 
 /* Memory that takes a few dozen microseconds to free. */
 #define FREED_AT_ONCE ((size_t)256 << 10)
-/* Memory freed by the next task while one is running is charged to nobody: only task-made plans are
- * as large as this. */
+/* While a task runs, memory of at least this size is left to the next task to free, and charged to
+ * nobody meanwhile: only plans made by tasks are as large. */
 #define FREED_MEANWHILE ((size_t)4 << 20)
 
 /* Limit of waiting tasks per payer, as of its calls. Tasks of abandoned calls count. */

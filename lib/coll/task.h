@@ -7,8 +7,8 @@
  * COLLNET_INPROGRESS and has changed nothing; but its rank is no longer late. It is repeated when
  * the task is done or dropped, or its deadline has passed, and finds the result: the selection with
  * the team, and then with the rank, the schedule with an idle operation or, of a vector operation,
- * with the operation itself. The error of one is found until all calls that wait have been made
- * again (cn_engine_task_over()), or another one is run that is not to free memory.
+ * with the operation itself. A task's error is returned to these calls until all of them have been
+ * repeated (cn_engine_task_over()), or until another task has run that does more than free memory.
  *
  * A task that is being run reads what it has copied, the arrays of its team's layout, its tree and
  * topology, and the blocks of a vector operation. So a team that ends leaves these to the task, and

@@ -153,7 +153,7 @@ struct cn_team *cn_team_new(struct cn_engine *e, uint64_t owner, const char *job
 void cn_team_free(struct cn_team *t, cn_time now);
 /* A new team that is made of another one has from it what its nodes agreed on. */
 void cn_team_inherit(struct cn_team *t, const struct cn_team *parent);
-/* Whether a team of this name may be made now. */
+/* Checks whether a team of this name may be made now. */
 int cn_team_check_new(const struct cn_engine *e, const char *job, struct cn_err *err);
 /* The owner's team of this name that forms; NULL: none. */
 struct cn_team *cn_team_forming(const struct cn_engine *e, uint64_t owner, const char *job);

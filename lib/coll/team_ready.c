@@ -200,7 +200,7 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 	}
 }
 
-/* Whether frames of this node may meet a link that is slower than its own; not if rates are not
+/* True if frames of this node may pass a link that is slower than its own; false if rates are not
  * known. */
 static bool meets_slower(const struct cn_team *t)
 {

@@ -63,7 +63,7 @@ bool cn_transport_resend(void *ctx, void *token, uint8_t *flags)
 	return true;
 }
 
-/* Whether one of the operations that are running has a window that adapts. */
+/* True if a running operation has an adaptive window. */
 static bool any_adapts(const struct cn_transport *x)
 {
 	const struct cn_source *s = x->sources.current;
@@ -117,7 +117,7 @@ bool cn_transport_request_acks(struct cn_engine *e)
 	return any;
 }
 
-/* Checks a closing transport soon. */
+/* Schedules an early check whether a closing transport is finished. */
 static void check_soon(struct cn_transport *x, cn_time now)
 {
 	if (x->close_at != CN_NEVER) {

@@ -44,7 +44,7 @@ struct cn_unexpected_limit {
 	uint32_t received_first, received_last; /* nreceived > 0: operations of these */
 };
 
-/* Whether another frame of operation `seq` may be sent. */
+/* True if another frame of operation `seq` may be sent. */
 bool cn_unexpected_limit_allows(const struct cn_unexpected_limit *n, uint32_t seq, uint32_t limit);
 void cn_unexpected_limit_sent(struct cn_unexpected_limit *n, uint32_t seq);
 /* The other node has started `started` operations. */
@@ -53,9 +53,10 @@ void cn_unexpected_limit_started(struct cn_unexpected_limit *n, uint32_t started
  * some operations further, so that it is notified early. True: STARTED is due. */
 bool cn_unexpected_limit_received(struct cn_unexpected_limit *n, uint32_t seq, uint32_t last,
 				  uint32_t after);
-/* Whether STARTED is due, after so many frames, with `last` as above. */
+/* True if STARTED is due after `after` frames, with `last` as above. */
 bool cn_unexpected_limit_due(const struct cn_unexpected_limit *n, uint32_t last, uint32_t after);
-/* Whether STARTED is due for the numbers' sake, when so many operations have started here. */
+/* True if STARTED is due to keep the numbers comparable, when `nstarted` operations have started
+ * here. */
 bool cn_unexpected_limit_stale(const struct cn_unexpected_limit *n, uint32_t nstarted);
 /* STARTED was sent: so many operations have started here. */
 void cn_unexpected_limit_notified(struct cn_unexpected_limit *n, uint32_t nstarted);

@@ -73,7 +73,7 @@ struct cn_wireup {
 	cn_time wake_at;     /* cn_wireup_expire() */
 	cn_time check_at;    /* the next check */
 	cn_time grace_until; /* until then a contradiction may be due to an earlier run */
-	bool contradicts;    /* what was announced; so the team fails */
+	bool contradicts;    /* the announcements conflict: the team fails */
 	char contradiction[CN_ERR_TEXT]; /* with an earlier run, perhaps; "": none */
 	cn_time refused_until; /* with a process here: it fails then if ranks are missing; 0: none
 				*/
@@ -153,11 +153,11 @@ void cn_wireup_announce_candidates(struct cn_team *t, cn_time now);
 void cn_wireup_repeat(struct cn_team *t, cn_time now);
 /* All ranks are known: commits to all nodes, from where it stopped last. False: not to all yet. */
 bool cn_wireup_commit_all(struct cn_team *t, cn_time now);
-/* Whether the peer was sent JOIN with the present local ranks. */
+/* True if the peer was sent a JOIN with the current local ranks. */
 bool cn_wireup_is_announced_to(const struct cn_team *t, const struct cn_peer *p);
 /* Answers a peer that lacks this node's COMMIT, if the pace allows. */
 void cn_wireup_commit_again(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j);
-/* Whether the team is announced to the peer of this index. */
+/* True if the team is announced to the peer of this index. */
 bool cn_wireup_announces_to(const struct cn_team *t, uint32_t peer);
 /* A derived team takes a JOIN for the peer's COMMIT. False: no memory. */
 bool cn_wireup_adopt(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j);

@@ -30,8 +30,7 @@ enum cn_request_state {
 	CN_REQUEST_PENDING,
 	CN_REQUEST_DONE,
 	CN_REQUEST_INACTIVE, /* persistent, and not outstanding */
-	CN_REQUEST_DETACHED, /* collected, and collected before the backend has ended it: `buffered`
-			      */
+	CN_REQUEST_DETACHED, /* collected before the backend has ended it: `buffered` */
 };
 
 /* A reduction as it was called. */

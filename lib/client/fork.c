@@ -3,8 +3,8 @@
  * The open contexts of the process: at a fork(), and at its end.
  *
  * Children of fork(). A child shares its parent's descriptors: while it lives, the other side would
- * not see the parent die, and what the child says would be taken for the parent's. So in a child
- * all contexts that were open are gone, and their descriptors closed. Their memory is not freed:
+ * not see the parent die, and would attribute the child's messages to the parent. So in a child all
+ * contexts that were open are gone, and their descriptors closed. Their memory is not freed:
  * another thread may have been changing it during the fork(). A child may open contexts of its own.
  */
 #include <string.h>

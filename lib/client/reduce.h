@@ -12,7 +12,7 @@ int cn_reduction_settle(size_t count, enum collnet_type type, enum collnet_op op
 /* Blocks of so many elements become blocks of bytes, one behind the other. */
 int cn_reduction_blocks(const struct cn_reduction_call *k, struct cn_block *b, uint32_t n,
 			struct cn_err *err);
-/* Whether buffers are aligned to the type. */
+/* Checks whether buffers are aligned to the type. */
 int cn_reduction_check(const struct cn_reduction_call *k, const void *send, const void *recv,
 		       struct cn_err *err);
 /* Combines a fragment of the request's buffers. False: not within them. */

@@ -154,8 +154,8 @@ static uint64_t copy_size(uint64_t bytes)
 }
 
 /*
- * Whether one that is too small is given up for a larger one. Behind a call that waits, the daemon
- * makes a region at once, but only if no other message is on the socket before.
+ * True if a region that is too small is replaced by a larger one. While a call waits, the daemon
+ * creates a region at once, but only if no other message precedes the request on the socket.
  */
 static bool replaces(struct cn_daemon_side *d, uint32_t small, uint32_t empty)
 {

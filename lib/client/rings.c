@@ -89,7 +89,7 @@ bool cn_rings_are_blocked(struct collnet *c, cn_time now)
 
 /*
  * The request is still in the ring or on the socket, and the daemon is blocked: ends it here. The
- * daemon detects the passed deadline, too, and completes it when it processes it.
+ * daemon also detects that the deadline has passed, and completes the request when it processes it.
  */
 void cn_rings_late(struct collnet_request *r, cn_time now)
 {
@@ -264,8 +264,9 @@ int cn_rings_completions(struct collnet *c)
 }
 
 /*
- * Whether to yield and poll again rather than sleep. On the processor of the daemon, each time that
- * the daemon yields would be a switch to this process and back, and to sleep is one.
+ * True if the thread should yield and poll again rather than sleep. On the daemon's processor,
+ * polling costs a switch to this process and back each time the daemon yields; sleeping costs only
+ * one.
  */
 static bool polls(struct cn_daemon_side *d, cn_time now)
 {

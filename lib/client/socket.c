@@ -302,7 +302,7 @@ int cn_socket_request(struct collnet *c, void *m, size_t len, enum cn_msg_type r
 		now = cn_now();
 		cn_rings_blocked_on(d, now);
 		got = receive(c);
-		/* Completions that precede the response have priority. */
+		/* Requests that the daemon completed before its response have completed. */
 		if (got > 0 && cn_rings_completions(c) < 0) {
 			break;
 		}

@@ -65,10 +65,10 @@ struct packet_link {
 	struct cn_super_frame rest; /* received, not yet passed to the caller */
 
 	/* sending */
-	int send_buffer,
-		full_send_buffer; /* current; and if the interface's queue is long enough */
-	cn_time grow_at;	  /* when to grow the former, if smaller; 0: never shrunk */
-	cn_time single_until;	  /* send single frames until then; 0: super-frames */
+	/* the current size, and that for an interface's queue that is long enough */
+	int send_buffer, full_send_buffer;
+	cn_time grow_at;      /* when to grow the former, if smaller; 0: never shrunk */
+	cn_time single_until; /* send single frames until then; 0: super-frames */
 	bool single_logged;
 	bool probe; /* udp: the next short frame probes whether the kernel accepts super-frames */
 	uint32_t sequence; /* tcp: sequence number, bytes sent */

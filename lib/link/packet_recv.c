@@ -11,8 +11,8 @@
  * if it identifies where the payloads belong, they are read there directly (direct data placement),
  * without another copy.
  *
- * The destination of a super-frame is known only when all frames before it have been processed,
- * which moving a wrongly placed one relies on: so it is always the first of a batch.
+ * The destination of a super-frame is known only when all frames before it have been processed, and
+ * moving a wrongly placed one relies on this: so it is always the first of a batch.
  *
  * Slots are in order of arrival, and so are the queued frames. [tail, tail + borrowed) is in use by
  * the caller. A partially returned super-frame keeps its slot and `large`.

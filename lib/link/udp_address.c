@@ -168,7 +168,7 @@ static int read_lines(char *text, const char *name, uint16_t port, struct cn_udp
 	return rc;
 }
 
-/* Whether it is a list of hosts. A name with a slash is a file's. */
+/* True if it is a list of hosts. A name with a slash is a file's. */
 static bool is_list(const char *text)
 {
 	return strchr(text, '/') == NULL && strpbrk(text, ",[") != NULL;

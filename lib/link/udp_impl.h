@@ -51,8 +51,8 @@ struct udp_link {
 	struct cn_link link;
 	struct sockaddr_in self;
 	struct cn_udp_peers peers;
-	uint64_t
-		*last_heard; /* per listed host: `broadcasts` when it last sent a frame; 0: never */
+	/* per listed host: `broadcasts` when it last sent a frame; 0: never */
+	uint64_t *last_heard;
 	uint64_t broadcasts; /* broadcasts started, plus UDP_SILENCE */
 	uint32_t first;	     /* first host of the next broadcast */
 	int send_buffer;     /* bytes, as accounted by the kernel */

@@ -153,8 +153,8 @@ static size_t udp_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 
 static void udp_release(struct cn_link *l)
 {
-	(void)l; /* the buffers are free when the last frame was returned and recv is called again
-		  */
+	/* The buffers are free when the last frame was returned and recv is called again. */
+	(void)l;
 }
 
 /* ---- opening -------------------------------------------------------------------------- */
@@ -226,8 +226,8 @@ static int bind_socket(struct udp_link *u, uint16_t port, struct cn_err *err)
 
 	a.sin_port = u->self.sin_port = htons(port);
 	if (u->peers.group) {
-		a.sin_addr
-			.s_addr = INADDR_ANY; /* else the group's datagrams would not be received */
+		/* With another address the group's datagrams would not be received. */
+		a.sin_addr.s_addr = INADDR_ANY;
 	}
 	if (bind(u->link.recv_fd, (const struct sockaddr *)&a, sizeof(a)) < 0) {
 		return errno == EADDRINUSE

@@ -26,7 +26,7 @@ struct cn_poller {
 	struct cn_link *link;
 	struct cn_engine *engine;
 	struct cn_frame out[BATCH];
-	uint32_t backlog, backlog_at; /* out[kept_at .. kept) wait for the link */
+	uint32_t backlog, backlog_at; /* out[backlog_at .. backlog) wait for the link */
 	uint8_t *copies;	      /* [BATCH][payload] of the backlog */
 	size_t payload;
 	uint32_t full; /* polls in a row with INPUT_MAX frames */

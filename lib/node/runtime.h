@@ -44,8 +44,8 @@ struct cn_runtime {
 	uint8_t key[CN_SIPHASH_KEY]; /* of the cluster, if has_key */
 	struct cn_link *link;
 	struct cn_topo *topo;
-	struct cn_topo
-		*replaced[CN_RUNTIME_REPLACED]; /* replaced by reloads; teams may still use them */
+	/* replaced by reloads; teams may still use them */
+	struct cn_topo *replaced[CN_RUNTIME_REPLACED];
 	uint32_t nreplaced;
 	struct cn_engine *engine;
 	struct cn_helper *helper; /* of the engine; NULL: none */

@@ -325,7 +325,7 @@ uint64_t cn_call_in_place(const struct cn_call *c)
 	return UINT64_MAX;
 }
 
-/* Whether send and recv, which overlap, are where an operation in place has them. */
+/* True if send and recv, which overlap, are placed as in-place operation requires. */
 static bool in_place(const struct cn_call *c, uintptr_t send, uintptr_t recv)
 {
 	uint64_t offset = cn_call_in_place(c);

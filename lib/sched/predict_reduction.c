@@ -136,10 +136,11 @@ static double carried(const struct look *x, uint32_t link, uint32_t messages)
 }
 
 /*
- * Whether a port to the link hardly holds what nodes leave in it: two frames each, and what came
- * in this round and those before while the link had not carried it; no more than their windows let
- * go. Of several channels, it is the fullest one, as messages are drawn for them. Blocks that a
- * link carries in less than AT_ONCE are not all sent at once: what nodes do besides takes as long.
+ * True if a port to the link hardly holds the frames that nodes leave in it: two each, and those of
+ * this round and earlier ones that the link has not carried yet; at most what their windows allow.
+ * Of several channels, it is the fullest one, as messages are drawn for them. Blocks that a link
+ * carries in less than AT_ONCE are not all sent at once, because the nodes' other work takes as
+ * long.
  */
 static bool overflows(struct look *x, uint32_t link, uint32_t messages)
 {

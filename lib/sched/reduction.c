@@ -250,7 +250,7 @@ void cn_reduction_wait(struct cn_reduction *r, struct cn_value v)
 	add(r, &a);
 }
 
-/* Whether the action is a REDUCE of the rank, which its later ones follow anyway. */
+/* True if the action is a REDUCE of the rank, which its later ones follow anyway. */
 static bool reduced_by(const struct cn_reduction *r, uint32_t action, uint32_t rank)
 {
 	const struct cn_action *a = &r->out->actions[action];

@@ -59,7 +59,7 @@ int cn_reduction_done(struct cn_reduction *r);
 uint32_t cn_reduction_part_of(const struct cn_reduction *r, uint32_t rank);
 /* The rank that combines for a part: the root where it is one of them. */
 uint32_t cn_reduction_handler(const struct cn_reduction *r, const struct cn_part *part);
-/* Whether an algorithm that needs many places, or a commutative operation, can be used. */
+/* Checks whether an algorithm that needs many places, or a commutative operation, can be used. */
 int cn_reduction_small(const struct cn_plan *p, const char *algorithm, struct cn_err *err);
 int cn_reduction_unordered(const struct cn_plan *p, const char *algorithm, struct cn_err *err);
 
@@ -69,7 +69,7 @@ static inline uint64_t cn_reduction_room(uint64_t len)
 	return (len + CN_REDUCTION_ALIGN - 1) / CN_REDUCTION_ALIGN * CN_REDUCTION_ALIGN;
 }
 
-/* Whether an algorithm can be used that needs a place per rank. */
+/* True if an algorithm can be used that needs a place per rank. */
 static inline bool cn_reduction_gathers(uint32_t ranks, uint64_t bytes)
 {
 	return bytes <= CN_REDUCTION_SMALL / ranks;

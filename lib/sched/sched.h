@@ -154,10 +154,10 @@ uint64_t cn_call_send_bytes(const struct cn_call *c);
 uint64_t cn_call_recv_bytes(const struct cn_call *c);
 /* Bytes of CN_BUF_SCRATCH, enough for every algorithm; 0: none is needed. */
 uint64_t cn_call_scratch_bytes(const struct cn_call *c);
-/* Whether the rank needs blocks.send, blocks.recv: [ranks]. */
+/* True if the rank needs blocks.send, blocks.recv: [ranks]. */
 bool cn_call_send_blocks(const struct cn_call *c);
 bool cn_call_recv_blocks(const struct cn_call *c);
-/* Whether nothing is written to the rank's recv, which is its send: the root of a broadcast. */
+/* True if nothing is written to the rank's recv, which is its send: the root of a broadcast. */
 static inline bool cn_call_only_sends(const struct cn_call *c)
 {
 	return c->op == CN_OP_BCAST && c->rank == c->root;
@@ -165,8 +165,9 @@ static inline bool cn_call_only_sends(const struct cn_call *c)
 /* The offset in recv at which send may be the same memory; UINT64_MAX: there is none. */
 uint64_t cn_call_in_place(const struct cn_call *c);
 /*
- * Whether buffers may be given to an operation: not NULL where bytes are needed, root, blocks and
- * totals within bounds, no overlap but one of these, in place. COLLNET_OK or COLLNET_EINVAL.
+ * Checks whether buffers may be given to an operation: not NULL where bytes are needed, root,
+ * blocks and totals within bounds, no overlap except one of these, in place. COLLNET_OK or
+ * COLLNET_EINVAL.
  *
  *   alltoall               send is recv: the caller of the engine copies it (cn_call_swaps())
  *   allgather; gather root send is the rank's own block of recv
@@ -181,7 +182,7 @@ bool cn_call_swaps(const struct cn_call *c, const void *send, const void *recv);
 uint64_t cn_blocks_pack(const struct cn_block *b, uint32_t n, const void *from, void *to);
 /* The other way round. */
 void cn_blocks_unpack(const struct cn_block *b, uint32_t n, const void *from, void *to);
-/* Sets the offsets that they have then. */
+/* Sets the offsets that packed blocks have. */
 void cn_blocks_follow(struct cn_block *b, uint32_t n);
 uint64_t cn_blocks_bytes(const struct cn_block *b, uint32_t n);
 
@@ -390,7 +391,7 @@ int cn_fan_in(const struct cn_layout *l, uint32_t *senders, uint32_t *window, st
 int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 		  struct cn_sched *out, struct cn_err *err);
 void cn_sched_reset(struct cn_sched *s); /* frees the storage */
-/* Whether a schedule may have so many more actions (for planners, before they begin). */
+/* Checks whether a schedule may have `more` further actions (for planners, before they begin). */
 int cn_sched_check_room(const struct cn_sched *s, uint64_t more, struct cn_err *err);
 /* Appends an action (for planners). COLLNET_ENOMEM, COLLNET_ELIMIT. */
 int cn_sched_add(struct cn_sched *s, const struct cn_action *a, struct cn_err *err);

@@ -40,7 +40,7 @@ uint32_t cn_sent_at_once(const struct cn_layout *l);
  * COLLNET_WINDOW_OFF: none, or the network is not known.
  */
 uint32_t cn_exchange_window(const struct cn_layout *l, const struct cn_cost *c, enum cn_op_kind op);
-/* Whether the algorithm depends on sizes: where no node knows all of them it does not, as all nodes
+/* True if the algorithm depends on sizes: where no node knows all of them it does not, as all nodes
  * must select the same one. */
 bool cn_select_predicts(enum cn_op_kind op);
 /* The row to run; NULL: no memory, or there is no such operation. */

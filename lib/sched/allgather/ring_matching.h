@@ -20,7 +20,7 @@ int cn_ring_matching_reserve(struct cn_ring_matching *w, uint32_t n, struct cn_e
 void cn_ring_matching_done(struct cn_ring_matching *w);
 
 /*
- * Whether the n >= 1 segments can be laid in one ring, each either way round, such that two ends
+ * True if the n >= 1 segments can be laid in one ring, each either way round, such that two ends
  * that touch are never more than `most` together. Exact. Then order[] (may be NULL) has the ring:
  * 2 * segment + 1 if it is turned, so that its end[1] comes first.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Internal to lib/sched: a reduction in rounds among the largest power of two of the parts: the
- * members. Each excess part forms a pair with a neighbour, whose upper part, or the root's, is a
- * member.
+ * members. Each part beyond these forms a pair with a neighbour. The upper part of a pair, or the
+ * root's, is the member.
  */
 #ifndef CN_POWER_H
 #define CN_POWER_H
@@ -17,7 +17,7 @@ struct cn_power {
 	uint32_t root; /* a part that is a member; CN_POWER_NO_ROOT */
 };
 
-/* Divides the parts into the largest power of two and the pairs. */
+/* Determines the members, the largest power of two of `parts`, and the pairs. */
 struct cn_power cn_power_of(uint32_t parts, uint32_t root);
 /* The part of member i. */
 uint32_t cn_power_part(const struct cn_power *w, uint32_t i);
@@ -28,9 +28,11 @@ uint32_t cn_power_root(const struct cn_power *w);
 /* The number of chunks of a block in recursive halving, by the cost model: a power of two, less
  * than the members unless there is one. */
 uint32_t cn_power_chunks(const struct cn_layout *l, const struct cn_plan *p, uint32_t members);
-/* Whether member i sends in the round of `bit`, to member i ^ bit, which combines. All do while
+/*
+ * True if member i sends in the round of `bit`, to member i ^ bit, which combines. All do while
  * ranges are halved, and in an allreduce. Then, in a reduce, one of two does, and only the other
- * goes on. */
+ * goes on.
+ */
 bool cn_power_sends(const struct cn_plan *p, uint32_t chunks, uint32_t i, uint32_t bit);
 /* The rank that combines for a part. */
 uint32_t cn_power_handler(const struct cn_reduction *r, uint32_t part);

@@ -183,7 +183,7 @@ struct cn_aapc_route {
 };
 
 struct cn_aapc_route cn_aapc_local_route(const struct cn_aapc *a, const struct cn_aapc_message *m);
-/* Whether two messages use a directed link both. */
+/* True if two messages share a directed link. */
 bool cn_aapc_share(const struct cn_aapc *a, const struct cn_aapc_message *x,
 		   const struct cn_aapc_message *y);
 

@@ -52,8 +52,8 @@ static uint32_t all_pairs(const struct cn_aapc *a, struct cn_aapc_closing *list)
 }
 
 /*
- * Whether list[i].to knows of that message anyway; list[first] .. list[end - 1] are all it would be
- * told of, and its own last message.
+ * True if list[i].to knows of that message anyway; list[first] .. list[end - 1] are all messages
+ * whose synchronisations it would receive, and its own last message.
  */
 static bool known(const struct cn_aapc *a, const struct cn_aapc_closing *list, uint32_t first,
 		  uint32_t end, uint32_t i)

@@ -193,7 +193,7 @@ static struct reach *reach_of(struct cn_aapc_sync *s, uint32_t i)
 	return r;
 }
 
-/* Whether something was seen in this search already; from now on it was. */
+/* True if this was seen in this search before; marks it seen. */
 static bool seen(struct cn_aapc_sync *s, uint32_t phase, uint32_t from)
 {
 	struct seen *x = &s->seen[(phase * 29 + from) % SEEN];
@@ -317,7 +317,7 @@ static int reached(struct cn_aapc_sync *s, const struct cn_aapc_message *m, stru
 }
 
 /*
- * Whether all messages out of t_i (or into it) before a phase are reached, as far as they come
+ * True if all messages out of t_i (or into it) before a phase are reached, as far as they come
  * after the target or are the target.
  */
 static bool covered(struct cn_aapc_sync *s, uint32_t i, bool out, uint32_t phase)
@@ -331,7 +331,7 @@ static bool covered(struct cn_aapc_sync *s, uint32_t i, bool out, uint32_t phase
 	       last.phase < s->target.m.phase || reached_end > last.phase;
 }
 
-/* Whether t_i has local messages after a phase and before another. */
+/* True if t_i has local messages after a phase and before another. */
 static bool has_locals(const struct cn_aapc *a, uint32_t i, uint32_t after, uint32_t before)
 {
 	uint32_t m = cn_aapc_size(a, i), first = 0, end = a->phases;
@@ -344,7 +344,7 @@ static bool has_locals(const struct cn_aapc *a, uint32_t i, uint32_t after, uint
 	return m > 1 && before > first && after + 1 < end && after + 1 < before;
 }
 
-/* Whether a walk down the messages out of t_i (or into it) can still find something. */
+/* True if a walk down the messages out of t_i (or into it) can still find something. */
 static bool locals_matter(struct cn_aapc_sync *s, uint32_t i, bool out, uint32_t phase)
 {
 	const struct target *t = &s->target;
@@ -433,7 +433,7 @@ static int expand(struct cn_aapc_sync *s, const struct cn_aapc_message *m, struc
 }
 
 /*
- * Whether a message leads to any local one before a phase. From t_i -> t_j, global messages lead to
+ * True if a message leads to any local one before a phase. From t_i -> t_j, global messages lead to
  * t_(i-a) -> t_(j+b) with d + a + b < k: the first ones out of t_x are to t_j, the first ones into
  * it are from t_i.
  */
@@ -478,8 +478,8 @@ static int search(struct cn_aapc_sync *s, struct cn_err *err)
 }
 
 /*
- * Whether m1, one of the users just before m2 (all of them in s->prior), also leads to m2 by
- * another of them. Global messages alone do that only on a link that both use: an edge from one
+ * *answer: true if m1, one of the users just before m2 (all of them in s->prior), also leads to m2
+ * by another of them. Global messages alone do that only on a link that both use: an edge from one
  * group to the next adds one to (j - i) mod k, and two such edges would add two.
  */
 static int redundant(struct cn_aapc_sync *s, const struct cn_aapc_message *m1,

@@ -162,7 +162,7 @@ static void merge(const struct cn_fattree *x, uint32_t v, uint32_t *seq, struct 
 
 /* ---- making -------------------------------------------------------------------------------- */
 
-/* Whether a link between switches has several channels; without any, windows are never needed. */
+/* True if a link between switches has several channels; without any, windows are never needed. */
 static bool has_bundles(const struct cn_tree *t)
 {
 	for (uint32_t v = 1; v < t->n; v++) {

@@ -159,7 +159,7 @@ static int kary_init(struct kary *k, const struct cn_tree *t, uint32_t root, uin
 
 /* ---- cutting ------------------------------------------------------------------------------- */
 
-/* Whether part c of the node at i may begin at m, as far as it has to enter intervals. */
+/* True if part c of the node at i may begin at m, as far as it has to enter intervals. */
 static bool may_enter(const struct kary *k, uint32_t i, const struct parts *p, uint32_t m)
 {
 	if (k->enter[m] <= i) {

@@ -18,9 +18,8 @@ struct colour {
 	const struct cn_tree *t;
 	uint32_t *load, *placed; /* [2 t->n] messages of a link: all, and those that have a phase */
 	uint32_t *start;	 /* [2 t->n] where the residues of a link begin */
-	uint32_t
-		*taken; /* residues, link by link; only of links with more messages than channels */
-	uint32_t *path; /* [2 height] */
+	uint32_t *taken;	 /* residues, link by link; only of shared links */
+	uint32_t *path;		 /* [2 height] */
 	uint32_t *stamp, *count; /* [n] by residue */
 	uint32_t round;		 /* of stamps */
 };

@@ -382,7 +382,7 @@ static void mark_below(struct cn_relay *r, uint32_t c)
 	}
 }
 
-/* Whether a message from u to c at that time has a free channel on every link of its path, by the
+/* True if a message from u to c at that time has a free channel on every link of its path, by the
  * current times. */
 static bool path_free(struct cn_relay *r, uint32_t u, uint32_t c, uint64_t start, uint64_t busy)
 {

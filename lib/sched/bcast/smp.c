@@ -141,7 +141,7 @@ static uint32_t inner_parent(enum inner kind, uint32_t i)
 	return kind == BINOMIAL ? i & (i - 1) : kind == BINARY ? (i - 1) / 2 : i - 1;
 }
 
-/* Whether a kind before gives the same tree: among three hosts, for example. */
+/* True if an earlier kind gives the same tree, as among three hosts. */
 static bool is_repeated(const struct smp *s, enum inner kind)
 {
 	for (int before = 0; before < (int)kind; before++) {

@@ -17,8 +17,8 @@ struct exchange {
 	uint32_t *local; /* [nranks] which of this node's ranks it is */
 	uint32_t *place; /* [nparts] of a part */
 	uint32_t *at;	 /* [nparts] the part at a place */
-	struct cn_value
-		*from; /* [local ranks][nparts] the parts' contributions to a rank's block */
+	/* [local ranks][nparts] the parts' contributions to a rank's block */
+	struct cn_value *from;
 };
 
 /* Where a rank receives the contribution of a part. */

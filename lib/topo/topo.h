@@ -54,8 +54,8 @@ static inline uint32_t cn_topo_port_frames(uint32_t buffer, uint32_t channels)
 struct cn_topo_link {
 	uint32_t a, b; /* vertices */
 	uint64_t rate; /* bit/s a channel; 0: not limited, or not known */
-	uint32_t
-		buffer; /* frames per switch port and channel; 0: unspecified (no window from it) */
+	/* frames per switch port and channel; 0: unspecified (no window from it) */
+	uint32_t buffer;
 	uint32_t channels; /* 1 .. CN_TOPO_CHANNELS_MAX */
 };
 
@@ -124,9 +124,10 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 				uint64_t time, uint32_t bytes, uint32_t *slowest);
 /*
- * Whether an exchange may have two frames of each host in flight where Eq. 4 with control frames
- * allows one: without them it allows two, none are sent, as the next data frame to a host goes
- * before an acknowledgement is due, and ports have room for more than the mean of what waits.
+ * True if an exchange may have two frames of each host in flight where Eq. 4 with control frames
+ * allows one: without control frames Eq. 4 allows two; none are sent, because the next data frame
+ * to a host is sent before an acknowledgement is due; and ports have room for more than the mean
+ * number of queued frames.
  */
 bool cn_topo_holds_two(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
 /* The window, or 2 if it is 1 and the ports hold two frames of each host. */

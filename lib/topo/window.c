@@ -376,7 +376,7 @@ static double two_at(const struct cn_topo *t, const struct feed *f, uint32_t v, 
 	return 2.0 * (double)crossings(below, n) / (n - 1) * waiting_at(t, f, v, n) / CN_TOPO_ALL;
 }
 
-/* Whether all ports hold these, and four standard deviations more. */
+/* True if all ports hold the mean of these plus four standard deviations. */
 static bool hold_two(const struct cn_topo *t, const struct feed *f, uint32_t n)
 {
 	const uint32_t assumed = cn_topo_assumed_buffer(t);

@@ -354,7 +354,8 @@ lib_libcn_all_la_LIBADD = \
 lib_LTLIBRARIES += lib/libcollnet.la
 lib_libcollnet_la_SOURCES =
 lib_libcollnet_la_LIBADD = lib/libcn_all.la
-lib_libcollnet_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
+# nodelete: contexts outlive dlclose(), in direct mode with a thread.
+lib_libcollnet_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,-z,nodelete \
 	-Wl,--version-script=$(top_srcdir)/lib/collnet.map
 EXTRA_lib_libcollnet_la_DEPENDENCIES = lib/collnet.map stamp-directories
 EXTRA_DIST += lib/collnet.map

@@ -248,6 +248,7 @@ lab_programs = \
 	tests/lab/reduce \
 	tests/lab/teams \
 	tests/lab/threads \
+	tests/lab/unload \
 	tests/lab/vector \
 	tests/lab/malformed_client \
 	tests/faults/fault_driver

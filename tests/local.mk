@@ -207,8 +207,8 @@ tests_unit_test_daemon_call_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_helper_submit
 tests_unit_test_time_slice_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime \
 	-Wl,--wrap=__clock_gettime64 -Wl,--wrap=cn_client_complete
 
-# The system refuses a large pool.
-tests_unit_test_endpoint_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_pool_init
+# The system refuses a large pool, and a flow.
+tests_unit_test_endpoint_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_pool_init -Wl,--wrap=calloc
 
 # The files of the system are its own.
 tests_unit_test_quota_user_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fopen -Wl,--wrap=fopen64 \

@@ -25,12 +25,24 @@ static struct cn_send *request(struct cn_endpoint *ep, struct cn_flow *f, const 
 	return r;
 }
 
-static int no_flow(struct cn_endpoint *ep, struct cn_err *err)
+/* Of the endpoint whose user is charged: the sender, or the receiver on the same node. */
+static int no_flow(const struct cn_endpoint *ep, struct cn_err *err)
 {
-	return cn_fail(err, COLLNET_ELIMIT,
-		       "node %s has %u pairs of endpoints of this user already, of %u",
-		       ep->all->engine->config.node.name, ep->account->flows,
-		       ep->all->max_flows / CN_EP_SHARES);
+	const struct cn_endpoints *s = ep->all;
+	const uint32_t share = s->max_flows / CN_EP_SHARES;
+	const char *node = s->engine->config.node.name;
+
+	if (ep->account->flows >= share) {
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "node %s has %u pairs of endpoints of the user of endpoint %u "
+			       "already, of %u",
+			       node, ep->account->flows, ep->number, share);
+	}
+	return s->nflows >= s->max_flows
+		       ? cn_fail(err, COLLNET_ELIMIT,
+				 "node %s has %u pairs of endpoints already, of %u", node,
+				 s->nflows, s->max_flows)
+		       : cn_fail(err, COLLNET_ENOMEM, "no memory for a pair of endpoints");
 }
 
 static int send_local(struct cn_endpoint *ep, cn_time now, uint16_t to, const void *data,
@@ -45,7 +57,7 @@ static int send_local(struct cn_endpoint *ep, cn_time now, uint16_t to, const vo
 	}
 	f = cn_flow_get(dst, NULL, ep->number);
 	if (f == NULL) {
-		return no_flow(ep, err);
+		return no_flow(dst, err);
 	}
 	if (cn_local_deliver(f, now, data, bytes)) {
 		done->fn(done, COLLNET_OK, "");

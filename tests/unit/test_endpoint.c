@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -22,6 +23,17 @@ int __wrap_cn_pool_init(struct cn_pool *p, size_t item, uint32_t count);
 int __wrap_cn_pool_init(struct cn_pool *p, size_t item, uint32_t count)
 {
 	return count > most_items ? COLLNET_ENOMEM : __real_cn_pool_init(p, item, count);
+}
+
+/* Whether it has memory for a flow. */
+static bool no_flows;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return no_flows && size == sizeof(struct cn_flow) ? NULL : __real_calloc(n, size);
 }
 
 /* ---- sizes and order -------------------------------------------------------------------- */
@@ -77,6 +89,45 @@ static void open__little_memory(void **state)
 	assert_int_equal(w->engine[1]->endpoints->max_flows, CN_EP_FLOWS_LEAST);
 	endpoint_one_message(w, a, b, 100000, 0);
 	endpoint_one_message(w, a, b, 100000, 1);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
+static void assert_no_flow(struct endpoint_fixture *w, struct cn_endpoint *ep, const char *node,
+			   int status, const char *text)
+{
+	struct cn_err err = { 0 };
+	struct cn_done done = { 0 };
+
+	assert_int_equal(cn_endpoint_send(ep, w->now, node, 7, "", 1, w->now + SECOND, &done, &err),
+			 status);
+	assert_non_null(strstr(err.text, text));
+}
+
+/* A send that fails at once says whether memory is short, or which limit is reached. */
+static void send__no_flow(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct cn_endpoint *c = endpoint_open_at(w, 0, 7);
+	struct cn_endpoints *s = w->engine[0]->endpoints;
+	const char *const nodes[] = { "a", "b" };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		no_flows = true;
+		assert_no_flow(w, a, nodes[i], COLLNET_ENOMEM, "no memory for a pair");
+		no_flows = false;
+		s->nflows += s->max_flows;
+		assert_no_flow(w, a, nodes[i], COLLNET_ELIMIT, "pairs of endpoints already, of");
+		s->nflows -= s->max_flows;
+		a->account->flows += s->max_flows;
+		assert_no_flow(w, a, nodes[i], COLLNET_ELIMIT,
+			       i == 0 ? "of the user of endpoint 7" : "of the user of endpoint 5");
+		a->account->flows -= s->max_flows;
+	}
+	cn_endpoint_close(c, w->now);
+	endpoint_one_message(w, a, b, 100, false);
 	endpoint_assert_clean(w);
 	endpoint_fixture_free(w);
 }
@@ -298,6 +349,7 @@ int main(void)
 		cmocka_unit_test(recv__truncates),    cmocka_unit_test(local__messages),
 		cmocka_unit_test(local__failures),    cmocka_unit_test(open__little_memory),
 		cmocka_unit_test(send__ends_at_once), cmocka_unit_test(place__of_two_owners),
+		cmocka_unit_test(send__no_flow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -207,6 +207,9 @@ tests_unit_test_daemon_call_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_helper_submit
 tests_unit_test_time_slice_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime \
 	-Wl,--wrap=__clock_gettime64 -Wl,--wrap=cn_client_complete
 
+# A file cannot be read.
+tests_unit_test_topo_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_read_all
+
 # The system refuses a large pool, and a flow.
 tests_unit_test_endpoint_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_pool_init -Wl,--wrap=calloc
 

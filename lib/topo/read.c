@@ -259,6 +259,16 @@ int cn_topo_parse(const char *text, size_t len, const char *name, struct cn_topo
 	return rc;
 }
 
+/* A file without memory or descriptors to read it has no error. */
+static int unread(const char *path, int e, struct cn_err *err)
+{
+	const int code = e == ENOMEM		      ? COLLNET_ENOMEM
+			 : e == EMFILE || e == ENFILE ? COLLNET_ESYSTEM
+						      : COLLNET_ETOPO;
+
+	return cn_fail(err, code, "cannot read the topology file %.160s: %s", path, cn_strerror(e));
+}
+
 int cn_topo_read(const char *path, struct cn_topo **out, struct cn_err *err)
 {
 	size_t len = 0;
@@ -270,8 +280,7 @@ int cn_topo_read(const char *path, struct cn_topo **out, struct cn_err *err)
 		text = cn_read_all(f, CN_TOPO_FILE_MAX, &len);
 	}
 	if (text == NULL) {
-		rc = cn_fail(err, COLLNET_ETOPO, "cannot read the topology file %.160s: %s", path,
-			     cn_strerror(errno));
+		rc = unread(path, errno, err);
 	} else {
 		rc = cn_topo_is_slurm(text, len) ? cn_topo_parse_slurm(text, len, path, out, err)
 						 : cn_topo_parse(text, len, path, out, err);

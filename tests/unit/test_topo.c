@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lib/topo: parser, writer, shapes and the tree; any bytes give an error with a line. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,18 @@
 #include "topo/tree.h"
 #include "topo_text.h"
 #include "tools/plan/write.h"
+
+/* What reading a file fails with; 0: nothing. */
+static int read_errno;
+
+char *__real_cn_read_all(FILE *f, size_t max, size_t *len);
+char *__wrap_cn_read_all(FILE *f, size_t max, size_t *len);
+
+char *__wrap_cn_read_all(FILE *f, size_t max, size_t *len)
+{
+	errno = read_errno;
+	return read_errno != 0 ? NULL : __real_cn_read_all(f, max, len);
+}
 
 #define GOOD                                                                                       \
 	"# two switches\n"                                                                         \
@@ -358,6 +371,28 @@ static void read__files(void **state)
 	assert_null(t);
 }
 
+/* Only what is wrong with the file is an error of it. */
+static void read__short_of_memory(void **state)
+{
+	static const struct {
+		int e, code;
+	} want[] = { { ENOMEM, COLLNET_ENOMEM },
+		     { EMFILE, COLLNET_ESYSTEM },
+		     { ENFILE, COLLNET_ESYSTEM },
+		     { EIO, COLLNET_ETOPO } };
+	struct cn_topo *t = NULL;
+	struct cn_err err = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		read_errno = want[i].e;
+		assert_int_equal(cn_topo_read("/", &t, &err), want[i].code);
+		assert_non_null(strstr(err.text, "cannot read the topology file /: "));
+	}
+	read_errno = 0;
+	assert_null(t);
+}
+
 /* Messages of an all-to-all each way over the busiest link. */
 static uint64_t all_to_all_load(const struct cn_topo *t)
 {
@@ -469,6 +504,7 @@ int main(void)
 		cmocka_unit_test(write__reads_back_the_same),
 		cmocka_unit_test(write__full_disk),
 		cmocka_unit_test(read__files),
+		cmocka_unit_test(read__short_of_memory),
 		cmocka_unit_test(read__the_papers_networks),
 		cmocka_unit_test(parse__a_long_chain),
 	};

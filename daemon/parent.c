@@ -38,11 +38,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RESPONSE_TIMEOUT (2000 * CN_MS)
-#define GOODBYE_ROUNDS	 3	 /* a frame may be lost */
-#define GOODBYE_BURST	 16	 /* frames per millisecond: 0.5 ms of a link of 20 Mbit/s */
-#define PAUSE		 1000000 /* nanoseconds */
-#define FORWARD_RETRY	 10	 /* milliseconds */
+#define GOODBYE_ROUNDS 3       /* a frame may be lost */
+#define GOODBYE_BURST  16      /* frames per millisecond: 0.5 ms of a link of 20 Mbit/s */
+#define PAUSE	       1000000 /* nanoseconds */
+#define FORWARD_RETRY  10      /* milliseconds */
 
 /*
  * A request, and its response, which repeats it, so that a late response is not mistaken for that
@@ -352,6 +351,7 @@ int cn_parent_fork(const struct cn_identity *id, int ready_fd, struct cn_parent 
 	close(signals);
 	close(pair[0]);
 	p->fd = pair[1];
+	p->timeout_ms = CN_PARENT_TIMEOUT;
 	return cn_parent_watch(p, err);
 }
 
@@ -419,7 +419,7 @@ static int request(const struct cn_parent *p, uint32_t what)
 {
 	static uint32_t number;
 	const struct message m = { .what = what, .number = ++number };
-	const cn_time until = cn_now() + RESPONSE_TIMEOUT;
+	const cn_time until = cn_now() + p->timeout_ms * CN_MS;
 	struct message response;
 	int opened;
 
@@ -438,6 +438,10 @@ static int request(const struct cn_parent *p, uint32_t what)
 			close(opened); /* for a request that was given up */
 		}
 	}
+	cn_log(COLLNET_LOG_ERROR,
+	       "the parent process, %d, has not opened a socket within %.1f s: it is stopped, or the "
+	       "machine is overloaded",
+	       (int)p->pid, (double)p->timeout_ms / 1000);
 	errno = ETIMEDOUT;
 	return -1;
 }

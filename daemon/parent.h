@@ -23,12 +23,16 @@ struct cn_identity {
 };
 
 #define CN_PARENT_NODES 4096u /* in the goodbye list */
+/* Milliseconds. The daemon does not start, or ends, if the parent takes longer to open a socket, so
+ * it is much longer than a busy machine keeps a process from running. */
+#define CN_PARENT_TIMEOUT 30000u
 
 /* The worker's side of its parent. */
 struct cn_parent {
 	pid_t pid;
 	int fd;				  /* requests to it; -1: there is no parent */
 	bool udp;			  /* the link is of kind udp */
+	uint32_t timeout_ms;		  /* for its response */
 	struct cn_goodbye_list *goodbyes; /* shared with it; the transport writes, it reads */
 };
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -84,9 +85,18 @@ static void expect_socket(struct cn_parent *p, int same_as)
 	close(fd);
 }
 
+static char line[256];
+
+static void keep_line(void *arg, enum collnet_log_level level, const char *text)
+{
+	(void)arg;
+	(void)level;
+	snprintf(line, sizeof(line), "%s", text);
+}
+
 static void socket__a_late_response_is_dropped(void **state)
 {
-	struct cn_parent p = { .fd = -1 };
+	struct cn_parent p = { .fd = -1, .pid = 77, .timeout_ms = 100 };
 	int pair[2], opened[3], status, before;
 	pid_t child;
 
@@ -105,8 +115,13 @@ static void socket__a_late_response_is_dropped(void **state)
 		respond_late(pair[0], opened);
 	}
 	p.fd = pair[1];
+	collnet_set_log(keep_line, NULL);
 	assert_int_equal(cn_parent_socket(&p), -1);
 	assert_int_equal(errno, ETIMEDOUT);
+	collnet_set_log(NULL, NULL);
+	assert_string_equal(line, "the parent process, 77, has not opened a socket within 0.1 s: "
+				  "it is stopped, or the machine is overloaded");
+	p.timeout_ms = CN_PARENT_TIMEOUT;
 	expect_socket(&p, opened[1]);
 	expect_socket(&p, opened[2]);
 	/* What came late is not kept. */

@@ -328,13 +328,13 @@ has "unknown subcommand 'foo'" err
 # nobody reads it: a failure, not a success
 [ ! -e /dev/full ] || {
 	"$collnet" topo show --shape 2 >/dev/full 2>"$t/err" && fail "a full device"
-	has 'standard output' err
+	has 'standard output: No space' err
 	"$collnet" topo show --shape 2 --json >/dev/full 2>"$t/err" && fail "a full device"
-	has 'standard output' err
+	has 'standard output: No space' err
 	"$collnet" topo check --shape 2 >/dev/full 2>"$t/err" && fail "a full device"
 	has 'standard output: No space' err
 	"$collnet" topo check --shape 2 --json >/dev/full 2>"$t/err" && fail "a full device"
-	has 'standard output' err
+	has 'standard output: No space' err
 	for command in "random --hosts 2" "tree --shape 2" "tree --shape 2 --json" "window --shape 2" \
 		"window --shape 2 --json"; do
 		# shellcheck disable=SC2086 # words

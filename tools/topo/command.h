@@ -42,6 +42,8 @@ int topo_check_algorithm(const char *name, struct cn_err *err);
 int topo_random(const struct topo_options *o);
 int topo_tree(const struct topo_options *o);
 int topo_window(const struct topo_options *o);
+/* The exit status; complains if standard output was not written, of which errno says why. */
+int topo_finish(bool written);
 
 /* read.c: the topology that the options name. */
 int topo_open(const struct topo_options *o, struct cn_topo **out, struct cn_err *err);

@@ -21,7 +21,7 @@ static int failed(const struct cn_err *err)
 	return TOOL_FAILED;
 }
 
-static int finish(bool written)
+int topo_finish(bool written)
 {
 	if (!written) {
 		tool_complain("standard output: %s", strerror(errno));
@@ -35,13 +35,13 @@ static int put_topology(const struct topo_options *o, const struct cn_topo *t)
 	struct json j;
 
 	if (!o->json) {
-		return finish(cn_topo_write(t, stdout) == COLLNET_OK);
+		return topo_finish(cn_topo_write(t, stdout) == COLLNET_OK);
 	}
 	json_begin(&j, stdout);
 	json_object(&j, NULL);
 	topo_json(&j, t);
 	json_object_end(&j);
-	return finish(json_end(&j));
+	return topo_finish(json_end(&j));
 }
 
 int topo_random(const struct topo_options *o)
@@ -349,7 +349,7 @@ static int window_json(const struct topo_options *o, const struct cn_tree *t, co
 		    w->slowest_link == NONE ? NULL
 					    : topo_link_name(t->topo, w->slowest_link, name));
 	json_object_end(&j);
-	return finish(json_end(&j));
+	return topo_finish(json_end(&j));
 }
 
 int topo_window(const struct topo_options *o)
@@ -385,7 +385,7 @@ int topo_window(const struct topo_options *o)
 			rc = window_json(o, tree, ports, classes, &w);
 		} else {
 			print_window(o, tree, ports, classes, &w);
-			rc = finish(fflush(stdout) == 0 && !ferror(stdout));
+			rc = topo_finish(fflush(stdout) == 0 && !ferror(stdout));
 		}
 	}
 	free(ports);

@@ -321,8 +321,7 @@ static int show_json(const struct topo_options *o, const struct cn_topo *t,
 	facts_json(&j, t, f);
 	topo_json(&j, t);
 	json_object_end(&j);
-	(void)json_end(&j); /* main() looks at the stream */
-	return TOOL_OK;
+	return topo_finish(json_end(&j));
 }
 
 int topo_show(const struct topo_options *o)
@@ -465,7 +464,7 @@ static int check_failed(const struct topo_options *o, const struct cn_err *err)
 	json_bool(&j, "ok", false);
 	json_string(&j, "error", err->text);
 	json_object_end(&j);
-	(void)json_end(&j);
+	(void)topo_finish(json_end(&j));
 	return TOOL_FAILED;
 }
 
@@ -476,6 +475,7 @@ int topo_check(const struct topo_options *o)
 	struct cn_err err = { 0 };
 	struct topo_facts f;
 	char text[TEXT_MAX * 2];
+	int rc = TOOL_OK;
 	struct json j;
 
 	if (topo_open(o, &t, &err) != COLLNET_OK) {
@@ -498,8 +498,8 @@ int topo_check(const struct topo_options *o)
 	if (o->json) {
 		json_array_end(&j);
 		json_object_end(&j);
-		(void)json_end(&j); /* main() looks at the stream */
+		rc = topo_finish(json_end(&j));
 	}
 	cn_topo_free(t);
-	return TOOL_OK;
+	return rc;
 }

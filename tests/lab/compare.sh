@@ -34,6 +34,13 @@ compare() {
 	}
 }
 
+# ---- the loop, started by hand where there is no daemon
+
+COLLNET_SOCKET=$PWD/none collnet compare loop >out 2>err </dev/null
+status=$?
+[ $status = 1 ] || fail "status $status of a loop without a daemon"
+has '^collnet compare: no collnetd at ' err
+
 # ---- all cells, and the ratios that follow from the rounds -----------------------------------
 
 compare 0 alltoall allgather bcast scatter gather allreduce barrier --shape 2 --ranks-per-node 2 --rate none \

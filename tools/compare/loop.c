@@ -77,10 +77,16 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static int complain(const struct loop *l, const char *what, const char *why)
+{
+	fprintf(stderr, "collnet compare: rank %" PRIu32 ": %s%s%s\n", l->rank, what,
+		why != NULL ? ": " : "", why != NULL ? why : "");
+	return 1;
+}
+
 static int failed(const struct loop *l, const char *what)
 {
-	fprintf(stderr, "rank %" PRIu32 ": %s: %s\n", l->rank, what, l->lib->error());
-	return 1;
+	return complain(l, what, l->lib->error());
 }
 
 static uint64_t hash(uint64_t h, const char *text)
@@ -364,14 +370,12 @@ static int measure(struct loop *l, const struct command *c)
 	int rc;
 
 	if (mine == NULL) {
-		fprintf(stderr, "rank %" PRIu32 ": no memory for times\n", l->rank);
-		return 1;
+		return complain(l, "no memory for times", NULL);
 	}
 	if (loop_layout(&l->to, c->op, true, c->seed, c->bytes, l->rank, l->ranks) != 0 ||
 	    loop_layout(&l->from, c->op, false, c->seed, c->bytes, l->rank, l->ranks) != 0) {
-		fprintf(stderr, "rank %" PRIu32 ": too many bytes\n", l->rank);
 		free(mine);
-		return 1;
+		return complain(l, "too many bytes", NULL);
 	}
 	rc = grow(l, &l->send, &l->send_size, l->to.total);
 	rc = rc != 0 ? rc : grow(l, &l->recv, &l->recv_size, l->from.total);
@@ -413,7 +417,7 @@ int loop_run(const struct loop_library *lib, FILE *in, FILE *out)
 	int rc = lib->open(&l.rank, &l.ranks);
 
 	if (rc != 0) {
-		fprintf(stderr, "%s\n", lib->error());
+		fprintf(stderr, "collnet compare: %s\n", lib->error());
 		return 1;
 	}
 	l.moment = lib->alloc(sizeof(*l.moment));

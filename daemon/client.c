@@ -213,7 +213,7 @@ static bool next_is_region(const struct cn_client *c)
 	struct cn_msg_head m;
 
 	return recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof(m) &&
-	       m.type == CN_MSG_REGION && !must_wait_for_closing(c);
+	       m.type == CN_MSG_REGION;
 }
 
 /*
@@ -254,14 +254,18 @@ static void receive(struct cn_client *c)
 }
 
 /* Receives messages that need not wait for the waiting call. The loop reports several messages
- * once. */
+ * once. It reports a region again that waits for another slice, or for clients that close. */
 static void receive_while_waiting(struct cn_client *c, bool served)
 {
 	bool over = false;
 
-	while (!over && !c->marked && (next_is_signal(c) || (served && next_is_region(c)))) {
+	while (!over && !c->marked &&
+	       (next_is_signal(c) || (served && next_is_region(c) && !must_wait_for_closing(c)))) {
 		receive(c);
 		over = !served || cn_slice_is_over(c->daemon);
+	}
+	if (!c->marked && next_is_region(c)) {
+		cn_event_client_waits(c->daemon, c, true);
 	}
 }
 

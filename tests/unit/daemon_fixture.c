@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,4 +83,49 @@ struct cn_client *daemon_fixture_another(struct cn_daemon *d, uid_t uid, int *en
 	other->greeted = true;
 	*end = p[1];
 	return other;
+}
+
+void daemon_fixture_crowd(struct daemon_fixture *f, struct cn_client *other, int end, uint32_t n)
+{
+	static union cn_msg answer;
+	struct cn_msg_join m = { .ranks = DAEMON_FIXTURE_CROWD,
+				 .timeout_ms = 1000,
+				 .job = "crowd" };
+
+	m.head.type = CN_MSG_JOIN;
+	for (uint32_t r = 0; r < DAEMON_FIXTURE_CROWD; r++) {
+		m.head.tag = m.team = m.rank = r;
+		cn_client_message(r < n ? other : f->client, (const union cn_msg *)(const void *)&m,
+				  sizeof(m));
+	}
+	for (uint32_t r = 0; r < DAEMON_FIXTURE_CROWD; r++) {
+		assert_true(recv(r < n ? end : f->fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0);
+		assert_int_equal(answer.head.type, CN_MSG_JOINED);
+	}
+}
+
+void daemon_fixture_alltoall(struct cn_client *of, uint32_t rank, bool persistent)
+{
+	const struct cn_msg_coll m = { .head = { .type = CN_MSG_COLL, .tag = rank },
+				       .team = rank,
+				       .op = CN_OP_ALLTOALL,
+				       .algorithm = "shuffle",
+				       .timeout_ms = 1000 * (rank + 1),
+				       .persistent = persistent,
+				       .send = { .region = CN_MSG_NO_REGION },
+				       .recv = { .region = CN_MSG_NO_REGION },
+				       .blocks = { .region = CN_MSG_NO_REGION },
+				       .scratch = { .region = CN_MSG_NO_REGION } };
+
+	cn_client_message(of, (const union cn_msg *)(const void *)&m, sizeof(m));
+}
+
+void daemon_fixture_run_task(struct cn_daemon *d)
+{
+	struct pollfd p = { .fd = cn_helper_fd(d->helper), .events = POLLIN };
+
+	cn_call_submit_task(d);
+	assert_true(cn_helper_busy(d->helper));
+	assert_int_equal(poll(&p, 1, -1), 1);
+	cn_call_collect_task(d);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* daemon/operation.c and client.c: a client's call that waits for a task, and what is behind it. */
-#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -45,52 +45,6 @@ static const struct cn_msg_open open_endpoint = { .head = { .type = CN_MSG_OPEN 
 static const struct cn_msg_head ping = { .type = CN_MSG_PING }, bell = { .type = CN_MSG_DOORBELL };
 
 #define REGION 16384u /* of a client */
-#define CROWD  130u   /* ranks on the node: their all-to-all is planned by a task */
-
-/* The first n ranks are another client's. */
-static void join_crowd(struct cn_client *other, int end, uint32_t n)
-{
-	struct cn_msg_join m = { .ranks = CROWD, .timeout_ms = 1000, .job = "crowd" };
-
-	m.head.type = CN_MSG_JOIN;
-	for (uint32_t r = 0; r < CROWD; r++) {
-		m.head.tag = m.team = m.rank = r;
-		cn_client_message(r < n ? other : c, (const union cn_msg *)(const void *)&m,
-				  sizeof(m));
-	}
-	for (uint32_t r = 0; r < CROWD; r++) {
-		assert_true(recv(r < n ? end : fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0);
-		assert_int_equal(answer.head.type, CN_MSG_JOINED);
-	}
-}
-
-/* Later ranks have later deadlines. */
-static void call_alltoall(struct cn_client *of, uint32_t rank, bool persistent)
-{
-	const struct cn_msg_coll m = { .head = { .type = CN_MSG_COLL, .tag = rank },
-				       .team = rank,
-				       .op = CN_OP_ALLTOALL,
-				       .algorithm = "shuffle",
-				       .timeout_ms = 1000 * (rank + 1),
-				       .persistent = persistent,
-				       .send = { .region = CN_MSG_NO_REGION },
-				       .recv = { .region = CN_MSG_NO_REGION },
-				       .blocks = { .region = CN_MSG_NO_REGION },
-				       .scratch = { .region = CN_MSG_NO_REGION } };
-
-	cn_client_message(of, (const union cn_msg *)(const void *)&m, sizeof(m));
-}
-
-/* The loop goes on until a task is done. */
-static void run_task(void)
-{
-	struct pollfd p = { .fd = cn_helper_fd(d->helper), .events = POLLIN };
-
-	cn_call_submit_task(d);
-	assert_true(cn_helper_busy(d->helper));
-	assert_int_equal(poll(&p, 1, -1), 1);
-	cn_call_collect_task(d);
-}
 
 void __real_cn_helper_submit(struct cn_helper *h, struct cn_engine *e);
 void __wrap_cn_helper_submit(struct cn_helper *h, struct cn_engine *e);
@@ -134,8 +88,8 @@ static void call__waits_alone(void **state)
 
 	(void)state;
 	other = daemon_fixture_another(d, 1001, &end);
-	join_crowd(NULL, -1, 0);
-	call_alltoall(c, 0, false);
+	daemon_fixture_crowd(&fixture, NULL, -1, 0);
+	daemon_fixture_alltoall(c, 0, false);
 	assert_non_null(c->call.op);
 	assert_int_equal(send(fd, &ping, sizeof(ping), 0), sizeof(ping));
 	assert_int_equal(send(fd, &open_endpoint, sizeof(open_endpoint), 0), sizeof(open_endpoint));
@@ -146,19 +100,19 @@ static void call__waits_alone(void **state)
 	assert_int_not_equal(pongs(fd), 0); /* and nothing else */
 	cn_client_readable(other);
 	assert_int_equal(heard(end), CN_MSG_REPLY);
-	assert_int_equal(cn_member_local(c->teams[0]), CROWD);
-	run_task();
+	assert_int_equal(cn_member_local(c->teams[0]), DAEMON_FIXTURE_CROWD);
+	daemon_fixture_run_task(d);
 	assert_null(c->call.op);
 	cn_client_readable(c);
 	assert_int_equal(heard(fd), CN_MSG_REPLY);
-	for (uint32_t r = 1; r < CROWD; r++) {
-		call_alltoall(c, r, false);
+	for (uint32_t r = 1; r < DAEMON_FIXTURE_CROWD; r++) {
+		daemon_fixture_alltoall(c, r, false);
 		assert_null(c->call.op);
 	}
 	while (cn_engine_deadline(d->runtime.engine) == 0) { /* it starts, and copies */
 		cn_engine_expire(d->runtime.engine, d->now);
 	}
-	for (uint32_t r = 0; r < CROWD; r++) {
+	for (uint32_t r = 0; r < DAEMON_FIXTURE_CROWD; r++) {
 		assert_int_equal(heard(fd), CN_MSG_DONE);
 	}
 	assert_int_equal(fixture.user->used[CN_QUOTA_REQUESTS], 0);
@@ -170,8 +124,8 @@ static void call__waits_alone(void **state)
 static void call__ping_behind_others(void **state)
 {
 	(void)state;
-	join_crowd(NULL, -1, 0);
-	call_alltoall(c, 0, false);
+	daemon_fixture_crowd(&fixture, NULL, -1, 0);
+	daemon_fixture_alltoall(c, 0, false);
 	cn_client_readable(c);
 	assert_int_equal(pongs(fd), 0);
 	assert_int_equal(send(fd, &bell, sizeof(bell), 0), sizeof(bell));
@@ -186,7 +140,7 @@ static void call__ping_behind_others(void **state)
 		cn_client_readable(c);
 		assert_int_not_equal(pongs(fd), 0);
 	}
-	run_task();
+	daemon_fixture_run_task(d);
 	assert_null(c->call.op);
 	cn_client_readable(c);
 	assert_int_equal(heard(fd), CN_MSG_REPLY);
@@ -202,9 +156,9 @@ static void call__to_prepare(void **state)
 	const struct cn_msg_release release = { .head = { .type = CN_MSG_RELEASE, .tag = 3 } };
 
 	(void)state;
-	join_crowd(NULL, -1, 0);
-	call_alltoall(c, 3, true);
-	run_task();
+	daemon_fixture_crowd(&fixture, NULL, -1, 0);
+	daemon_fixture_alltoall(c, 3, true);
+	daemon_fixture_run_task(d);
 	assert_int_equal(heard(fd), CN_MSG_DONE);
 	assert_true(c->ops[3].kept && !c->ops[3].busy && c->ops[3].prepared != NULL);
 	cn_client_message(c, (const union cn_msg *)(const void *)&release, sizeof(release));
@@ -216,10 +170,10 @@ static void call__to_prepare(void **state)
 static void call__of_a_client_that_ends(void **state)
 {
 	(void)state;
-	join_crowd(NULL, -1, 0);
-	call_alltoall(c, 0, false);
+	daemon_fixture_crowd(&fixture, NULL, -1, 0);
+	daemon_fixture_alltoall(c, 0, false);
 	cn_client_mark(c, NULL);
-	run_task();
+	daemon_fixture_run_task(d);
 	cn_client_end(d);
 	assert_int_equal(d->nwaiting, 0);
 }
@@ -227,8 +181,8 @@ static void call__of_a_client_that_ends(void **state)
 static void call__of_a_team_that_is_lost(void **state)
 {
 	(void)state;
-	join_crowd(NULL, -1, 0);
-	call_alltoall(c, 0, true);
+	daemon_fixture_crowd(&fixture, NULL, -1, 0);
+	daemon_fixture_alltoall(c, 0, true);
 	cn_client_detach(c);
 	assert_int_equal(d->nwaiting, 0);
 	expect_done(fd, COLLNET_EIFACE);
@@ -244,9 +198,9 @@ static void call__of_clients_that_die(void **state)
 
 	(void)state;
 	other = daemon_fixture_another(d, 1000, &end);
-	join_crowd(other, end, 1);
-	call_alltoall(other, 0, false);
-	call_alltoall(c, 1, false);
+	daemon_fixture_crowd(&fixture, other, end, 1);
+	daemon_fixture_alltoall(other, 0, false);
+	daemon_fixture_alltoall(c, 1, false);
 	assert_int_equal(send(fd, &open_endpoint, sizeof(open_endpoint), 0), sizeof(open_endpoint));
 	close(end);
 	close(fd);
@@ -272,10 +226,10 @@ static void call__region_behind_another(void **state)
 	const struct cn_msg_region m = { { .type = CN_MSG_REGION }, .region = 1, .bytes = REGION };
 
 	(void)state;
-	join_crowd(NULL, -1, 0);
+	daemon_fixture_crowd(&fixture, NULL, -1, 0);
 	make_region(c, CN_MSG_RINGS, (CN_MSG_RINGS_BYTES + REGION - 1) / REGION * REGION);
 	assert_int_equal(heard(fd), CN_MSG_REPLY);
-	call_alltoall(c, 5, false);
+	daemon_fixture_alltoall(c, 5, false);
 	assert_int_equal(c->requests.shared->blocked_on, 6);
 	assert_int_equal(send(fd, &bell, sizeof(bell), 0), sizeof(bell));
 	assert_int_equal(send(fd, &m, sizeof(m), 0), sizeof(m));
@@ -284,9 +238,38 @@ static void call__region_behind_another(void **state)
 	assert_int_equal(c->requests.shared->consumed_oob, 2);
 	assert_non_null(c->regions[1]);
 	assert_int_equal(heard(fd), CN_MSG_REPLY);
-	run_task();
+	daemon_fixture_run_task(d);
 	assert_null(c->call.op);
 	assert_int_equal(c->requests.shared->blocked_on, 0);
+}
+
+/* A region that its user's time slice has no time for is reported again: an event per message. */
+static void call__region_in_another_slice(void **state)
+{
+	const struct cn_msg_region m = { { .type = CN_MSG_REGION }, .region = 1, .bytes = REGION };
+	struct epoll_event event;
+
+	(void)state;
+	daemon_fixture_crowd(&fixture, NULL, -1, 0);
+	daemon_fixture_alltoall(c, 5, false);
+	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	assert_int_equal(cn_event_add_client(d, c), COLLNET_OK);
+	cn_event_client_waits(d, c, true);
+	assert_int_equal(send(fd, &m, sizeof(m), 0), sizeof(m));
+	assert_int_equal(epoll_wait(d->epoll_fd, &event, 1, 0), 1);
+	cn_slice_new_round(d);
+	c->user->round = d->slice.round;
+	c->user->used_up = CN_TIME_SLICE;
+	cn_client_readable(c);
+	assert_null(c->regions[1]);
+	assert_int_equal(epoll_wait(d->epoll_fd, &event, 1, 0), 1);
+	cn_slice_new_round(d);
+	cn_client_readable(c);
+	assert_non_null(c->regions[1]);
+	assert_int_equal(epoll_wait(d->epoll_fd, &event, 1, 0), 0);
+	daemon_fixture_run_task(d);
+	close(d->epoll_fd);
+	d->epoll_fd = -1;
 }
 
 /* The crowd, of which rank 0 is another client's, joins, and calls an all-to-all of no bytes. The
@@ -301,10 +284,10 @@ static void call_vector(struct cn_client *other, int end)
 				    .blocks = { .region = 1 },
 				    .scratch = { .region = CN_MSG_NO_REGION } };
 
-	join_crowd(other, end, 1);
+	daemon_fixture_crowd(&fixture, other, end, 1);
 	make_region(other, 1, REGION);
 	make_region(c, 1, REGION);
-	for (uint32_t r = 0; r < CROWD; r++) {
+	for (uint32_t r = 0; r < DAEMON_FIXTURE_CROWD; r++) {
 		coll.head.tag = coll.team = r;
 		cn_client_message(r == 0 ? other : c, (const union cn_msg *)(const void *)&coll,
 				  sizeof(coll));
@@ -327,7 +310,7 @@ static void call__whose_task_is_dropped(void **state)
 	cn_client_reap(d);
 	cn_call_submit_task(d);
 	assert_null(c->call.op);
-	for (uint32_t r = 1; r < CROWD; r++) {
+	for (uint32_t r = 1; r < DAEMON_FIXTURE_CROWD; r++) {
 		assert_int_equal(heard(fd), CN_MSG_DONE);
 	}
 	close(end);
@@ -337,8 +320,8 @@ static void call__whose_task_is_dropped(void **state)
 static void call__whose_task_is_dropped_late(void **state)
 {
 	(void)state;
-	join_crowd(NULL, -1, 0);
-	call_alltoall(c, 0, false);
+	daemon_fixture_crowd(&fixture, NULL, -1, 0);
+	daemon_fixture_alltoall(c, 0, false);
 	for (int i = 0; i < 3; i++) {
 		drops = i == 1;
 		cn_call_submit_task(d);
@@ -358,7 +341,8 @@ static void prepare_alltoall(struct cn_client *of, uint32_t team, uint64_t bytes
 				       .timeout_ms = timeout_ms,
 				       .persistent = 1,
 				       .send = { .region = 1 },
-				       .recv = { .region = 1, .offset = bytes * CROWD },
+				       .recv = { .region = 1,
+						 .offset = bytes * DAEMON_FIXTURE_CROWD },
 				       .blocks = { .region = CN_MSG_NO_REGION },
 				       .scratch = { .region = CN_MSG_NO_REGION } };
 
@@ -377,8 +361,8 @@ static void call__gives_up_again_and_again(void **state)
 
 	(void)state;
 	other = daemon_fixture_another(d, 1000, &end);
-	join_crowd(other, end, 10);
-	call_alltoall(other, 9, true); /* it waits for longer, in the same team */
+	daemon_fixture_crowd(&fixture, other, end, 10);
+	daemon_fixture_alltoall(other, 9, true); /* it waits for longer, in the same team */
 	make_region(c, 1, 1 << 21);
 	for (uint32_t i = 0; i < MANY; i++) {
 		prepare_alltoall(c, 10, i + 1, 1);
@@ -405,11 +389,11 @@ static void call__that_gives_up_is_not_planned(void **state)
 
 	(void)state;
 	other = daemon_fixture_another(d, 1000, &end);
-	join_crowd(other, end, 1);
+	daemon_fixture_crowd(&fixture, other, end, 1);
 	make_region(c, 1, REGION);
 	for (uint32_t i = 0; i < 3; i++) {
 		if (i == 2) {
-			call_alltoall(other, 0, true);
+			daemon_fixture_alltoall(other, 0, true);
 		}
 		prepare_alltoall(c, 1, i + 1, 1);
 		cn_call_submit_task(d); /* the first one is begun */
@@ -427,16 +411,17 @@ static void call__that_gives_up_is_not_planned(void **state)
 static void call__many_are_refused(void **state)
 {
 	enum { MANY = CN_SELECTED + 8 };
-	struct cn_msg_join join = {
-		.head = { .type = CN_MSG_JOIN }, .ranks = CROWD, .timeout_ms = 1000, .job = "crowd"
-	};
+	struct cn_msg_join join = { .head = { .type = CN_MSG_JOIN },
+				    .ranks = DAEMON_FIXTURE_CROWD,
+				    .timeout_ms = 1000,
+				    .job = "crowd" };
 	struct cn_client *one[MANY];
 	int end[MANY];
 	uint32_t tasks = 0;
 
 	(void)state;
 	d->runtime.engine->config.max_schedules = 256 << 10;
-	for (uint32_t r = 0; r < CROWD; r++) {
+	for (uint32_t r = 0; r < DAEMON_FIXTURE_CROWD; r++) {
 		struct cn_client *of = c;
 
 		if (r < MANY) {
@@ -453,7 +438,7 @@ static void call__many_are_refused(void **state)
 	}
 	assert_int_equal(d->nwaiting, MANY);
 	while (d->nwaiting > 0 && tasks < 4 * MANY) {
-		run_task();
+		daemon_fixture_run_task(d);
 		tasks++;
 	}
 	assert_int_equal(d->nwaiting, 0);
@@ -469,10 +454,10 @@ static void call__many_are_refused(void **state)
 static void call__passes_its_deadline(void **state)
 {
 	(void)state;
-	join_crowd(NULL, -1, 0);
+	daemon_fixture_crowd(&fixture, NULL, -1, 0);
 	for (int i = 0; i < 2; i++) {
 		assert_true(cn_call_deadline(d) == CN_NEVER);
-		call_alltoall(c, 0, i == 0); /* to prepare it fails nothing else */
+		daemon_fixture_alltoall(c, 0, i == 0); /* to prepare it fails nothing else */
 		assert_true(cn_call_deadline(d) == d->now + 1000 * CN_MS);
 		cn_call_submit_task(d);
 		assert_non_null(c->call.op);
@@ -494,12 +479,12 @@ static void call__passes_its_deadline_alone(void **state)
 
 	(void)state;
 	other = daemon_fixture_another(d, 1000, &end);
-	join_crowd(other, end, 2);
-	call_alltoall(other, 1, true);
-	call_alltoall(c, 2, true);
+	daemon_fixture_crowd(&fixture, other, end, 2);
+	daemon_fixture_alltoall(other, 1, true);
+	daemon_fixture_alltoall(c, 2, true);
 	cn_call_submit_task(d);
 	assert_int_equal(d->nwaiting, 2);
-	c->call.args.root = CROWD; /* it would be refused */
+	c->call.args.root = DAEMON_FIXTURE_CROWD; /* it would be refused */
 	d->now += 2000 * CN_MS;
 	cn_call_submit_task(d);
 	assert_null(other->call.op);
@@ -514,7 +499,7 @@ static const struct cn_msg_join split = { .head = { .type = CN_MSG_JOIN, .tag = 
 					  .team = 200,
 					  .derived = 1,
 					  .making = CN_MAKING_SPLIT,
-					  .ranks = CROWD,
+					  .ranks = DAEMON_FIXTURE_CROWD,
 					  .timeout_ms = 1000,
 					  .job = "half" };
 
@@ -522,11 +507,11 @@ static const struct cn_msg_join split = { .head = { .type = CN_MSG_JOIN, .tag = 
 static void call__of_a_split_passes_its_deadline(void **state)
 {
 	(void)state;
-	join_crowd(NULL, -1, 0);
+	daemon_fixture_crowd(&fixture, NULL, -1, 0);
 	cn_client_message(c, (const union cn_msg *)(const void *)&split, sizeof(split));
 	assert_non_null(c->call.op);
 	d->now += 999 * CN_MS;
-	run_task();
+	daemon_fixture_run_task(d);
 	assert_non_null(c->call.op);
 	d->now += CN_MS;
 	cn_call_submit_task(d);
@@ -538,13 +523,13 @@ static void call__of_a_split_passes_its_deadline(void **state)
 static void call__of_a_split_is_refused(void **state)
 {
 	(void)state;
-	join_crowd(NULL, -1, 0);
+	daemon_fixture_crowd(&fixture, NULL, -1, 0);
 	d->config.limits[CN_QUOTA_TEAMS] = 2;
 	cn_client_message(c, (const union cn_msg *)(const void *)&split, sizeof(split));
 	assert_non_null(c->call.op);
 	d->config.limits[CN_QUOTA_TEAMS] = 1; /* or others have made a team */
 	while (c->call.op != NULL) {
-		run_task();
+		daemon_fixture_run_task(d);
 	}
 	expect_done(fd, COLLNET_ELIMIT);
 	assert_int_equal(cn_member_called(c->teams[0]), 0);
@@ -558,9 +543,9 @@ static void call__of_a_team_that_fails(void **state)
 
 	(void)state;
 	other = daemon_fixture_another(d, 1000, &end);
-	join_crowd(other, end, 2);
-	call_alltoall(other, 1, false);
-	call_alltoall(c, 2, false);
+	daemon_fixture_crowd(&fixture, other, end, 2);
+	daemon_fixture_alltoall(other, 1, false);
+	daemon_fixture_alltoall(c, 2, false);
 	assert_int_equal(d->nwaiting, 2);
 	cn_call_submit_task(d);
 	assert_int_equal(d->nwaiting, 2);
@@ -584,6 +569,7 @@ int main(void)
 		CASE(call__of_a_team_that_is_lost),
 		CASE(call__of_clients_that_die),
 		CASE(call__region_behind_another),
+		CASE(call__region_in_another_slice),
 		CASE(call__whose_task_is_dropped),
 		CASE(call__whose_task_is_dropped_late),
 		CASE(call__many_are_refused),

@@ -19,15 +19,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
-	__has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
 #if defined(__x86_64__) && !defined(__ILP32__)
 #define ARCH AUDIT_ARCH_X86_64
 #elif defined(__aarch64__) && defined(__AARCH64EL__)
@@ -44,7 +35,7 @@
 #define ARCH AUDIT_ARCH_I386
 #endif
 
-#if !defined(ARCH) || defined(SANITIZED)
+#if !defined(ARCH) || defined(CN_SANITIZED)
 
 bool cn_seccomp_available(void)
 {

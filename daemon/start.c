@@ -15,6 +15,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "node/key.h"
 #include "util/descriptors.h"
 
 #define LINGER (200 * CN_MS) /* for the last frames and goodbyes at shutdown */
@@ -63,6 +64,7 @@ static int start(struct cn_daemon *d, const struct cn_identity *id, struct cn_er
 	rc = cn_helper_new(&d->helper, err);
 	if (rc == COLLNET_OK) {
 		cn_iface_config(d, &sc);
+		sc.key_owner = id->uid;
 		rc = cn_runtime_prepare(&sc, &d->runtime, err);
 	}
 	if (rc == COLLNET_OK) {
@@ -76,6 +78,9 @@ static int start(struct cn_daemon *d, const struct cn_identity *id, struct cn_er
 	}
 	if (rc == COLLNET_OK) {
 		rc = cn_event_open(d, err);
+	}
+	if (rc == COLLNET_OK && d->runtime.has_key) {
+		cn_key_protect();
 	}
 	if (rc == COLLNET_OK) {
 		rc = cn_priv_drop(id, err);

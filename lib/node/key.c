@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,11 +34,10 @@ static bool parse(const char *text, size_t len, uint8_t out[CN_SIPHASH_KEY])
 	return len == DIGITS;
 }
 
-static int read_text(int fd, const char *path, uint8_t out[CN_SIPHASH_KEY], struct cn_err *err)
+/* As ssh does with keys; and another user's file would be a key that he knows. */
+static int check_file(int fd, const char *path, uid_t owner, struct cn_err *err)
 {
-	char text[DIGITS + 2]; /* one more than there may be */
 	struct stat st;
-	ssize_t n;
 
 	if (fstat(fd, &st) != 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "%s: %s", path, strerror(errno));
@@ -50,11 +50,28 @@ static int read_text(int fd, const char *path, uint8_t out[CN_SIPHASH_KEY], stru
 			       "%s: others than its owner have permissions: chmod 600 %s", path,
 			       path);
 	}
-	n = read(fd, text, sizeof(text));
+	if (st.st_uid != 0 && st.st_uid != geteuid() && st.st_uid != owner) {
+		return cn_fail(
+			err, COLLNET_EPERM,
+			"%s: it belongs to user %lu, who knows the key: chown it to the user "
+			"who reads it, or to root",
+			path, (unsigned long)st.st_uid);
+	}
+	return COLLNET_OK;
+}
+
+static int read_text(int fd, const char *path, uint8_t out[CN_SIPHASH_KEY], struct cn_err *err)
+{
+	char text[DIGITS + 2]; /* one more than there may be */
+	const ssize_t n = read(fd, text, sizeof(text));
+	bool right;
+
 	if (n < 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "%s: %s", path, strerror(errno));
 	}
-	if (!parse(text, (size_t)n, out)) {
+	right = parse(text, (size_t)n, out);
+	explicit_bzero(text, sizeof(text));
+	if (!right) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "%s: expected one line of %zu hexadecimal digits, as of 'openssl "
 			       "rand -hex %d'",
@@ -63,7 +80,7 @@ static int read_text(int fd, const char *path, uint8_t out[CN_SIPHASH_KEY], stru
 	return COLLNET_OK;
 }
 
-int cn_key_read(const char *path, uint8_t out[CN_SIPHASH_KEY], struct cn_err *err)
+int cn_key_read(const char *path, uid_t owner, uint8_t out[CN_SIPHASH_KEY], struct cn_err *err)
 {
 	/* A FIFO does not block. */
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -73,7 +90,17 @@ int cn_key_read(const char *path, uint8_t out[CN_SIPHASH_KEY], struct cn_err *er
 		return cn_fail(err, COLLNET_ESYSTEM, "cannot read the key %s: %s", path,
 			       strerror(errno));
 	}
-	rc = read_text(fd, path, out, err);
+	rc = check_file(fd, path, owner, err);
+	if (rc == COLLNET_OK) {
+		rc = read_text(fd, path, out, err);
+	}
 	close(fd);
 	return rc;
+}
+
+void cn_key_protect(void)
+{
+#ifndef CN_SANITIZED
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+#endif
 }

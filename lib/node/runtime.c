@@ -153,7 +153,7 @@ int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime
 		rc = cn_udp_peers_read(config->peers, config->ethertype, &s->peers, err);
 	}
 	if (rc == COLLNET_OK && config->key != NULL) {
-		rc = cn_key_read(config->key, s->key, err);
+		rc = cn_key_read(config->key, config->key_owner, s->key, err);
 		s->has_key = rc == COLLNET_OK;
 	}
 	if (rc == COLLNET_OK) {

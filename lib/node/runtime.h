@@ -21,6 +21,7 @@ struct cn_runtime_config {
 	const char *node;     /* NULL: the host name */
 	const char *topology; /* file; NULL: none */
 	const char *key; /* file, as cn_key_read() takes it; NULL: frames are not authenticated */
+	uid_t key_owner; /* as cn_key_read() takes it */
 	uint16_t cluster, ethertype;
 	uint32_t window;	       /* COLLNET_WINDOW_AUTO, _OFF, or frames */
 	uint64_t max_schedules;	       /* as in struct cn_engine_config */

@@ -17,6 +17,16 @@
 
 #include "collnet/collnet.h"
 
+/* The sanitizers need system calls, and to trace their process. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CN_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+	__has_feature(memory_sanitizer)
+#define CN_SANITIZED 1
+#endif
+#endif
+
 #define CN_ERR_TEXT 320
 
 struct cn_err {

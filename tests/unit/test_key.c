@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,7 +41,7 @@ static int read_key(const char *text, mode_t mode, uint8_t out[CN_SIPHASH_KEY])
 	assert_int_equal(fclose(f), 0);
 	assert_int_equal(chmod(path, mode), 0);
 	memset(&err, 0, sizeof(err));
-	return cn_key_read(path, out, &err);
+	return cn_key_read(path, 0, out, &err);
 }
 
 static void key__digits(void **state)
@@ -94,9 +95,39 @@ static void key__of_its_owner_alone(void **state)
 				 COLLNET_EPERM);
 		assert_non_null(strstr(err.text, "chmod 600"));
 	}
-	assert_int_equal(cn_key_read("/", out, &err), COLLNET_EINVAL);
-	assert_int_equal(cn_key_read("/nonexistent", out, &err), COLLNET_ESYSTEM);
+	assert_int_equal(cn_key_read("/", 0, out, &err), COLLNET_EINVAL);
+	assert_int_equal(cn_key_read("/nonexistent", 0, out, &err), COLLNET_ESYSTEM);
 	assert_non_null(strstr(err.text, "/nonexistent: No such file"));
+}
+
+/* Another user's file is a key that he knows. */
+static void key__of_another_user(void **state)
+{
+	static const char digits[] = "0123456789abcdef0123456789abcdef\n";
+	uint8_t out[CN_SIPHASH_KEY];
+
+	(void)state;
+	assert_int_equal(read_key(digits, 0600, out), COLLNET_OK);
+	if (geteuid() != 0 || chown(path, 12345, (gid_t)-1) != 0) {
+		skip(); /* only root has files of others, and can read them */
+	}
+	assert_int_equal(cn_key_read(path, 0, out, &err), COLLNET_EPERM);
+	assert_non_null(strstr(err.text, "belongs to user 12345"));
+	assert_int_equal(cn_key_read(path, 12345, out, &err), COLLNET_OK);
+	assert_int_equal(chown(path, 0, (gid_t)-1), 0);
+	assert_int_equal(cn_key_read(path, 12345, out, &err), COLLNET_OK);
+}
+
+static void key__is_in_no_core_dump(void **state)
+{
+	(void)state;
+	assert_int_equal(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), 1);
+	cn_key_protect();
+#ifdef CN_SANITIZED
+	skip(); /* they trace the process */
+#endif
+	assert_int_equal(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), 0);
+	assert_int_equal(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), 0);
 }
 
 int main(void)
@@ -105,6 +136,8 @@ int main(void)
 		cmocka_unit_test(key__digits),
 		cmocka_unit_test(key__other_text),
 		cmocka_unit_test(key__of_its_owner_alone),
+		cmocka_unit_test(key__of_another_user),
+		cmocka_unit_test(key__is_in_no_core_dump),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

@@ -10,6 +10,7 @@
 #include "coll/engine_state.h"
 #include "coll/op.h"
 #include "coll/team.h"
+#include "proto/wire.h"
 
 /* A longer round trip says that a processor was late, and nothing of cables. */
 static const cn_time rtt_most = 200 * CN_US;
@@ -303,7 +304,8 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 		.node_of = s,
 		.ranks = s + t->ranks,
 		.first = s + 2 * (size_t)t->ranks,
-		.headers = cn_encapsulation_bytes(t->engine->config.node.encapsulation),
+		.headers = cn_wire_overhead(t->engine->config.node.encapsulation,
+					    t->engine->config.node.authenticated),
 		.rate = UINT64_C(1000000) * t->link_mbit,
 	};
 	place_ranks(t, all, nodes, s, s + 2 * (size_t)t->ranks, s + t->ranks);

@@ -114,6 +114,12 @@ static inline uint32_t cn_wire_header(bool authenticated)
 	return CN_WIRE_HEADER + (authenticated ? CN_WIRE_AUTH : 0);
 }
 
+/* Bytes per frame of the encapsulation and, with authentication, of counter and tag. */
+static inline uint32_t cn_wire_overhead(enum cn_encapsulation e, bool authenticated)
+{
+	return cn_encapsulation_bytes(e) + cn_wire_header(authenticated) - CN_WIRE_HEADER;
+}
+
 /* The body (w->length bytes) of a frame that cn_wire_get() has read. */
 static inline const uint8_t *cn_wire_body(const struct cn_rx_frame *f, const struct cn_wire *w)
 {

@@ -295,7 +295,8 @@ struct cn_layout {
 	const uint32_t *logical;    /* [nnodes] contention-aware number of a node (a permutation of
 				     * 0 .. nnodes - 1), or NULL: the node's own number */
 	const struct cn_tree *tree; /* the network of the nodes, node for node; NULL: not known */
-	uint32_t headers; /* bytes of the encapsulation per frame, the same on all nodes */
+	uint32_t headers; /* bytes per frame of the encapsulation, and of a tag; the same on all
+			     nodes */
 	uint64_t rate;	  /* bit/s of links whose rate the tree does not know; 0: not known */
 };
 

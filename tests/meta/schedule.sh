@@ -129,6 +129,9 @@ schedule 0 alltoall --shape 8 --json --encapsulation raw
 has '"encapsulation": "raw"'
 [ "$(grep -o '"seconds": [0-9.]*' "$t/out")" != "$(grep -o '"seconds": [0-9.]*' "$t/udp")" ] ||
 	fail "predicted times do not depend on the encapsulation"
+schedule 0 alltoall --shape 8 --json --authenticated
+[ "$(grep -o '"seconds": [0-9.]*' "$t/out")" != "$(grep -o '"seconds": [0-9.]*' "$t/udp")" ] ||
+	fail "predicted times do not depend on the tags of frames"
 
 
 # ---- the source of the network -----------------------------------------------------------------

@@ -109,13 +109,15 @@ has '"bytes_per_pair": 1024,.*"frames_resent": 0,.*"error": null}$'
 has '"time_us": null,.*"frames_resent": null,.*"drops": null,.*"error": "blocks of 512 MiB'
 [ "$(cut -d, -f10 "$t/csv" | tail -n 1)" = "" ] || fail "a count of a case that failed"
 
-# ---- the headers of frames: 1,460 bytes are one frame without the 28 bytes of udp, two with it ----
+# ---- the headers of frames: 1,460 bytes are one frame without the 28 bytes of udp or the 24 of a tag ----
 frames() {
 	sim 0 alltoall --shape 2 --sizes 1460 --iterations 1 --warmup 0 --json "$@"
 	grep -o '"frames_sent": [0-9]*' "$t/out" | cut -d' ' -f2
 }
 [ $(($(frames) - $(frames --encapsulation raw))) -eq 2 ] || fail "frames by encapsulation"
 [ "$(frames)" = "$(frames --encapsulation udp)" ] || fail "udp is not the default"
+[ $(($(frames --encapsulation raw --authenticated) - $(frames --encapsulation raw))) -eq 2 ] ||
+	fail "frames of a cluster with a key"
 sim 2 alltoall --shape 2 --encapsulation vxlan
 has "^collnet sim: --encapsulation: 'vxlan' is no encapsulation; there are raw, udp" err
 

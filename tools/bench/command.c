@@ -7,6 +7,7 @@
  * sake (gathering times and counters) happens after the measured part.
  */
 #include "client/env.h"
+#include "proto/wire.h"
 #include "tools/bench/command.h"
 
 #include <endian.h>
@@ -305,6 +306,7 @@ static int compare_links(struct bench *b)
 		free(all);
 		return bench_fail(b, rc, "comparing the links");
 	}
+	b->m.headers += s.authenticated != 0 ? CN_WIRE_AUTH : 0;
 	mine = s.link_rate;
 	rc = bench_gather(b, &mine, 1, all);
 	for (uint32_t i = 0; rc == TOOL_OK && i < b->m.place.ranks; i++) {

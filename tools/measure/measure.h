@@ -43,7 +43,7 @@ struct measure {
 	struct measure_layout place;
 	uint32_t node_window; /* W_g of the node; of leaders only */
 	bool direct;	      /* the transport runs in this process */
-	uint32_t headers;     /* bytes of the encapsulation per frame */
+	uint32_t headers;     /* bytes per frame of the encapsulation, and of a tag */
 	uint64_t link_rate;   /* bit/s of the slowest node's link; 0: not known */
 	FILE *csv;
 	bool header;	  /* the table's header is out */

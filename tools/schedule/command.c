@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/wire.h"
 #include "sched/select.h"
 #include "tools/papers/papers.h"
 #include "tools/schedule/command.h"
@@ -81,7 +82,7 @@ static int choose(struct run *r)
 static void parse_encapsulation(struct run *r)
 {
 	r->s.encapsulation = r->o->encapsulation;
-	r->s.layout.headers = cn_encapsulation_bytes(r->o->encapsulation);
+	r->s.layout.headers = cn_wire_overhead(r->o->encapsulation, r->o->authenticated);
 }
 
 static int make_subject(struct run *r)

@@ -63,6 +63,7 @@ struct schedule_options {
 	enum cn_encapsulation encapsulation;
 	uint64_t size, segment;
 	uint32_t phase;
+	bool authenticated;
 	bool phase_given, check, explain, json, size_given, seed_given, output_given;
 	enum schedule_emit emit;
 	const char *name; /* of the routine */

@@ -29,6 +29,7 @@ static const char help_text[] =
 	"  --size BYTES          bytes per block; of the message for bcast and reductions (64k)\n"
 	"  --root HOST           root of bcast, scatter, gather and reduce: a name or a rank (0)\n"
 	"  --encapsulation E     udp (default), tcp or raw frames, for predicted times\n"
+	"  --authenticated       frames have a tag, as in a cluster with a key\n"
 	"  --segment BYTES       segment size of pipelined algorithms (by the cost model)\n"
 	"  --schedule FILE       read a schedule, as --emit text writes it, instead of planning\n"
 	"\n"
@@ -55,6 +56,7 @@ enum {
 	OPT_ROOT,
 	OPT_SEGMENT,
 	OPT_ENCAPSULATION,
+	OPT_AUTHENTICATED,
 	OPT_SCHEDULE,
 	OPT_CHECK,
 	OPT_EXPLAIN,
@@ -77,6 +79,7 @@ static const struct option options[] = {
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "root", required_argument, NULL, OPT_ROOT },
 	{ "encapsulation", required_argument, NULL, OPT_ENCAPSULATION },
+	{ "authenticated", no_argument, NULL, OPT_AUTHENTICATED },
 	{ "segment", required_argument, NULL, OPT_SEGMENT },
 	{ "schedule", required_argument, NULL, OPT_SCHEDULE },
 	{ "check", no_argument, NULL, OPT_CHECK },
@@ -166,6 +169,9 @@ static int parse_value(struct schedule_options *o, int opt, char *arg, struct cn
 		return parse_size(arg, &o->segment, err);
 	case OPT_ENCAPSULATION:
 		return tool_parse_encapsulation(arg, &o->encapsulation, err);
+	case OPT_AUTHENTICATED:
+		o->authenticated = true;
+		return COLLNET_OK;
 	case OPT_EMIT:
 		return parse_emit(arg, &o->emit, err);
 	case OPT_NAME:

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/wire.h"
 #include "tools/papers/papers.h"
 #include "tools/sim/parse.h"
 #include "tools/sim/progress.h"
@@ -106,7 +107,8 @@ static int locate(struct run *r, struct cn_err *err)
 	memcpy(r->vertex, t->hosts, t->nhosts * sizeof(*r->vertex));
 	r->m = (struct measure){
 		.o = &r->o->measure,
-		.headers = cn_encapsulation_bytes(r->o->cluster.engine.node.encapsulation),
+		.headers = cn_wire_overhead(r->o->cluster.engine.node.encapsulation,
+					    r->o->cluster.engine.node.authenticated),
 	};
 	r->m.place = (struct measure_layout){ .ranks = (uint32_t)ranks,
 					      .nodes = t->nhosts,

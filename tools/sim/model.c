@@ -11,22 +11,22 @@
 
 #define WIRE_OVERHEAD 24u /* preamble, checksum, gap between frames: as in tools/sim/core */
 
-static uint32_t encapsulation(const struct cn_sim_config *c)
+static uint32_t frame_overhead(const struct cn_sim_config *c)
 {
-	return cn_encapsulation_bytes(c->engine.node.encapsulation);
+	return cn_wire_overhead(c->engine.node.encapsulation, c->engine.node.authenticated);
 }
 
 /* Bytes that a frame with so much payload takes on the wire. */
 static double wire_bytes(const struct cn_sim_config *c, uint64_t payload)
 {
-	uint64_t frame = CN_HEAD + encapsulation(c) + payload;
+	uint64_t frame = CN_HEAD + frame_overhead(c) + payload;
 
 	return (double)((frame < CN_ETH_MIN ? CN_ETH_MIN : frame) + WIRE_OVERHEAD);
 }
 
 static uint64_t full_frame(const struct cn_sim_config *c)
 {
-	return c->engine.node.mtu - CN_WIRE_HEADER - encapsulation(c);
+	return c->engine.node.mtu - CN_WIRE_HEADER - frame_overhead(c);
 }
 
 /* Bytes on the wire of a block. */

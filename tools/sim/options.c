@@ -49,6 +49,7 @@ static const char help_text[] =
 	"  --overheads O_S,O_R,U_R   processor time per frame to send it, to receive it, and of the\n"
 	"                        receiving program (0,0,0)\n"
 	"  --encapsulation E     the headers of the frames: udp, tcp or raw (udp)\n"
+	"  --authenticated       frames have a tag, as in a cluster with a key\n"
 	"  --gap TIME            minimum time between the starts of two frames of a host (0)\n"
 	"  --jitter TIME:PPM     wake-ups are late by up to TIME, in PPM cases per million\n"
 	"\n"
@@ -100,6 +101,7 @@ enum {
 	OPT_LOCAL,
 	OPT_OVERHEADS,
 	OPT_ENCAPSULATION,
+	OPT_AUTHENTICATED,
 	OPT_GAP,
 	OPT_JITTER,
 	OPT_LOSS,
@@ -134,6 +136,7 @@ static const struct option options[] = {
 	{ "local", required_argument, NULL, OPT_LOCAL },
 	{ "overheads", required_argument, NULL, OPT_OVERHEADS },
 	{ "encapsulation", required_argument, NULL, OPT_ENCAPSULATION },
+	{ "authenticated", no_argument, NULL, OPT_AUTHENTICATED },
 	{ "gap", required_argument, NULL, OPT_GAP },
 	{ "jitter", required_argument, NULL, OPT_JITTER },
 	{ "loss", required_argument, NULL, OPT_LOSS },
@@ -272,6 +275,9 @@ static int parse_hosts(struct sim_options *o, int opt, char *arg, struct cn_err 
 		return parse_overheads(arg, &o->cluster, err);
 	case OPT_ENCAPSULATION:
 		return tool_parse_encapsulation(arg, &o->cluster.engine.node.encapsulation, err);
+	case OPT_AUTHENTICATED:
+		o->cluster.engine.node.authenticated = true;
+		return COLLNET_OK;
 	case OPT_GAP:
 		return sim_parse_time(arg, &o->cluster.gap, err);
 	case OPT_JITTER:

@@ -39,7 +39,7 @@ static int apply_contiguous(const struct glue_by_mpi *x, const void *left, const
 }
 
 /* The same on packed elements. Unpacked they begin where those of any C type can, as the program's
- * function expects. */
+ * function expects. If the extent is negative, the last element is the lowest one. */
 static int apply_packed(const struct glue_by_mpi *x, const void *left, const void *right, void *out,
 			size_t count)
 {
@@ -50,14 +50,16 @@ static int apply_packed(const struct glue_by_mpi *x, const void *left, const voi
 
 	PMPI_Type_get_extent(x->type, &lower, &extent);
 	PMPI_Type_get_true_extent(x->type, &true_lower, &true_extent);
-	const size_t before = (size_t)true_lower % alignment;
-	const size_t end = before + (size_t)(true_extent + (MPI_Aint)(count - 1) * extent);
+	const MPI_Aint last = (MPI_Aint)(count - 1) * extent;
+	const MPI_Aint lowest = true_lower + (last < 0 ? last : 0);
+	const size_t before = (size_t)lowest % alignment;
+	const size_t end = before + (size_t)(true_extent + (last < 0 ? -last : last));
 	const size_t span = (end + alignment - 1) / alignment * alignment;
 	char *memory = malloc(2 * span);
 	if (memory == NULL) {
 		return MPI_ERR_NO_MEM;
 	}
-	char *a = memory + before - true_lower, *b = a + span;
+	char *a = memory + before - lowest, *b = a + span;
 	rc = glue_unpack_block(left, bytes, a, (int)count, x->type, x->comm);
 	if (rc == MPI_SUCCESS) {
 		rc = glue_unpack_block(right, bytes, b, (int)count, x->type, x->comm);

@@ -13,7 +13,8 @@
  *                  another order on each rank
  *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
  *   reductions     short reductions, often enough for a choice
- *   operands       reductions by a function of the program, of elements whose alignment is 16
+ *   operands       reductions by a function of the program, of elements whose alignment is 16, or
+ *                  whose extent is negative
  *   sums           100 sums of a floating-point number, and 100 of 200 numbers, of two frames
  *   few            100 broadcasts, maxima and barriers: too few short calls for a choice
  *   persistent-choice   an all-to-all often enough for a choice, and a persistent one
@@ -229,6 +230,17 @@ static void add_values(void *in, void *inout, int *n, MPI_Datatype *type)
 	}
 }
 
+/* The elements' extent is negative. */
+static void add_backwards(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+	long double *a = in, *b = inout;
+
+	(void)type;
+	for (int i = 0; i < *n; i++) {
+		b[-i] += a[-i];
+	}
+}
+
 /* Blocks that are sent lie between those that are received. */
 static void between(void)
 {
@@ -307,14 +319,18 @@ static void operands(void)
 	int lengths[] = { 1, 1, 2 }, all = size * (size - 1) / 2;
 	MPI_Aint at[] = { offsetof(struct record, low), offsetof(struct record, value),
 			  offsetof(struct record, high) };
-	MPI_Datatype types[] = { MPI_INT, MPI_LONG_DOUBLE, MPI_INT }, parts, type;
-	MPI_Op op, add;
+	MPI_Datatype types[] = { MPI_INT, MPI_LONG_DOUBLE, MPI_INT }, parts, type, back;
+	MPI_Op op, add, backwards;
 
 	MPI_Type_create_struct(3, lengths, at, types, &parts);
 	MPI_Type_create_resized(parts, 0, sizeof(struct record), &type);
 	MPI_Type_commit(&type);
+	MPI_Type_create_resized(MPI_LONG_DOUBLE, sizeof(long double),
+				-(MPI_Aint)sizeof(long double), &back);
+	MPI_Type_commit(&back);
 	MPI_Op_create(add_records, 1, &op);
 	MPI_Op_create(add_values, 1, &add);
+	MPI_Op_create(add_backwards, 1, &backwards);
 	for (int i = 0; i < MOST; i++) {
 		in[i] = (struct record){ -1, rank + i, rank + i, { i, rank } };
 		value[i] = rank + i;
@@ -328,10 +344,19 @@ static void operands(void)
 			    sum[i] != all + size * i) {
 				wrong("a sum of records");
 			}
+			sum[i] = -1;
+		}
+		MPI_Allreduce(value + n - 1, sum + n - 1, n, back, backwards, MPI_COMM_WORLD);
+		for (int i = 0; i < n; i++) {
+			if (sum[i] != all + size * i) {
+				wrong("a sum of elements with a negative extent");
+			}
 		}
 	}
 	MPI_Op_free(&op);
 	MPI_Op_free(&add);
+	MPI_Op_free(&backwards);
+	MPI_Type_free(&back);
 	MPI_Type_free(&parts);
 	MPI_Type_free(&type);
 }

@@ -304,6 +304,43 @@ static void refuse_other_libraries(void)
 	}
 }
 
+static void end(void)
+{
+	active = false;
+	/* A team ends when nobody waits in it any more. */
+	PMPI_Barrier(MPI_COMM_WORLD);
+	PMPI_Grequest_complete(never);
+	PMPI_Request_free(&never);
+	PMPI_Group_free(&world);
+	mpich_end_arguments();
+}
+
+/*
+ * MPI_Finalize() first deletes the attributes of MPI_COMM_SELF, the earliest one last. Until then
+ * the program's functions for the others call collectives, also such that other ranks call before
+ * their MPI_Finalize().
+ */
+static int end_by_attribute(MPI_Comm comm, int key, void *value, void *extra)
+{
+	(void)comm;
+	(void)key;
+	(void)value;
+	(void)extra;
+	if (active) {
+		end();
+	}
+	return MPI_SUCCESS;
+}
+
+static bool let_attribute_end(void)
+{
+	int key;
+
+	return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_by_attribute, &key, NULL) ==
+		       MPI_SUCCESS &&
+	       PMPI_Comm_set_attr(MPI_COMM_SELF, key, NULL) == MPI_SUCCESS;
+}
+
 static void begin(void)
 {
 	struct collnet_team_options o;
@@ -315,7 +352,7 @@ static void begin(void)
 	    PMPI_Comm_group(MPI_COMM_WORLD, &world) != MPI_SUCCESS || !mpich_begin_arguments() ||
 	    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL) != MPI_SUCCESS ||
 	    PMPI_Grequest_start(query, free_nothing, cancel_nothing, NULL, &never) != MPI_SUCCESS ||
-	    PMPI_Query_thread(&level) != MPI_SUCCESS) {
+	    PMPI_Query_thread(&level) != MPI_SUCCESS || !let_attribute_end()) {
 		return;
 	}
 	glue_set_verbose(verbose != NULL ? (int)strtol(verbose, NULL, 10) : 0);
@@ -324,16 +361,6 @@ static void begin(void)
 	snprintf(job, sizeof(job), "%s", o.job != NULL ? o.job : "");
 	mpich.threads = level == MPI_THREAD_MULTIPLE;
 	active = true;
-}
-
-static void end(void)
-{
-	/* A team ends when nobody waits in it any more. */
-	PMPI_Barrier(MPI_COMM_WORLD);
-	PMPI_Grequest_complete(never);
-	PMPI_Request_free(&never);
-	PMPI_Group_free(&world);
-	mpich_end_arguments();
 }
 
 EXPORT int MPI_Init(int *argc, char ***argv)
@@ -373,11 +400,10 @@ EXPORT int MPI_Finalize(void)
 	const bool was_active = active;
 	int rc;
 
-	active = false;
-	if (was_active) {
-		end();
-	}
 	PASS(rc, PMPI_Finalize, ());
+	if (active) {
+		end(); /* a session keeps MPI alive, and the attributes */
+	}
 	if (was_active) {
 		glue_finalize();
 	}

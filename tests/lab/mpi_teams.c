@@ -9,6 +9,7 @@
  *   first         the first team of a communicator with non-blocking calls is for no other one
  *   descriptors   MPI_THREAD_MULTIPLE: more communicators than half of the descriptors suffice for
  *   attributes    functions that MPI calls while a communicator is freed, and that use it
+ *   finalize      rank 0 is in MPI_Finalize(), whose functions for attributes call collectives
  *   leaving       a rank has an error at once, while another one on its node needs its messages,
  *                 also one after the error, before it receives what the rank has broadcast
  *
@@ -227,6 +228,29 @@ static void attributes(void)
 	check_sum(MPI_COMM_WORLD);
 }
 
+static int delete_at_end(MPI_Comm comm, int key, void *value, void *extra)
+{
+	(void)comm;
+	(void)key;
+	(void)value;
+	(void)extra;
+	check_sum(MPI_COMM_WORLD);
+	puts("right: in MPI_Finalize()");
+	return MPI_SUCCESS;
+}
+
+/* The other ranks call the same after their last print. */
+static void finalize(void)
+{
+	int key;
+
+	if (rank == 0) {
+		MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_at_end, &key, NULL);
+		MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+		MPI_Comm_free_keyval(&key);
+	}
+}
+
 /* Rank 0's block is longer than collnet takes. */
 static int gather(MPI_Comm comm)
 {
@@ -294,6 +318,7 @@ int main(int argc, char **argv)
 		{ "orders", orders },	      { "persistent", persistent },
 		{ "first", first },	      { "descriptors", descriptors },
 		{ "attributes", attributes }, { "leaving", leaving },
+		{ "finalize", finalize },
 	};
 	const size_t n = sizeof(cases) / sizeof(cases[0]);
 	const char *what = argc > 1 ? argv[1] : "";
@@ -323,6 +348,8 @@ int main(int argc, char **argv)
 	print_teams();
 	if (rank == 0) {
 		printf("right: %s\n", what);
+	} else if (cases[k].run == finalize) {
+		check_sum(MPI_COMM_WORLD);
 	}
 	MPI_Finalize();
 	return 0;

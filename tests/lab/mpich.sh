@@ -139,7 +139,9 @@ for case in attributes descriptors; do
 	has "^right: $case" out
 done
 has 'not served: a rank has too many teams' out
-echo "ok: functions of attributes; contexts leave descriptors to the program"
+mpi finalize --shape 2 -- ./with-collnet h0:1,h1:1 2 ./teams finalize
+has '^right: in MPI_Finalize' out
+echo "ok: functions of attributes, also in MPI_Finalize(); contexts leave descriptors to the program"
 
 mpi_leaving
 

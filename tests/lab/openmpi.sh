@@ -140,6 +140,9 @@ mpi descriptors --shape 2 -- ./with-collnet h0:1,h1:1 2 ./teams descriptors
 has '^right: descriptors' out
 has 'not served: a rank has too many teams' out
 echo "ok: contexts of communicators leave descriptors to the program"
+mpi finalize --shape 2 -- ./with-collnet h0:1,h1:1 2 ./teams finalize
+has '^right: in MPI_Finalize' out
+echo "ok: a function of an attribute in MPI_Finalize()"
 mpi_leaving
 mpi "more communicators than teams" --shape 3 --rate none -- ./with-collnet h0:1,h1:1,h2:1 3 ./cases limit
 has '^right: limit' out

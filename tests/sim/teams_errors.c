@@ -81,11 +81,14 @@ static bool has_called(const struct claim *k, const struct process *p)
 	return call_of(k, p->rank) != NULL;
 }
 
+/* Or its call has failed: then it has left, or is about to. Where it failed at once, as the parent
+ * had, nobody was told of it. */
 static bool joined_late(const struct claim *k, const struct process *p)
 {
 	const struct team_call *c = making_of(k, p->rank);
 
 	return c == NULL || c->at + HEARD_BEFORE > k->deadline || p->left[k->team] ||
+	       (c->completions > 0 && c->status != COLLNET_OK) ||
 	       oracle_silence_explained(&p->fixture->fixture, p->host, k->c->process->host);
 }
 

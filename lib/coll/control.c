@@ -141,37 +141,19 @@ void cn_control_fail(struct cn_team *t, int code, const char *text)
 	}
 }
 
-void cn_control_called(struct cn_team *t, uint32_t k, bool ask)
+void cn_control_called(struct cn_team *t, struct cn_peer *p, uint32_t n, uint64_t late, bool ask)
 {
-	struct cn_transport *x = t->transport;
-	struct cn_peer *p = t->nodes[k].peer;
-	const struct cn_member *least = t->members;
 	uint8_t m[32];
 	struct cn_cursor c = { m, m + sizeof(m), false };
-	uint64_t late = 0;
-	uint32_t n;
 
-	for (const struct cn_member *i = t->members; i != NULL; i = i->next) {
-		if ((int32_t)(cn_member_called(i) - cn_member_called(least)) < 0) {
-			least = i;
-		}
-	}
-	if (p == NULL || least == NULL || x->pending.of_peer[cn_peer_index(p)] > 0) {
-		return; /* LEAVE was sent; and pending messages are more important */
-	}
-	n = cn_member_called(least);
-	for (uint32_t i = 0; i < 64 && i < cn_op_locals(t); i++) {
-		if (t->local[i] != NULL && cn_member_called(t->local[i]) == n) {
-			late |= (uint64_t)1 << i;
-		}
-	}
 	cn_put8(&c, CN_CONTROL_CALLED);
 	cn_put32(&c, t->id);
 	cn_put32(&c, n);
 	cn_put64(&c, late);
 	cn_put8(&c, ask);
-	cn_transport_activate(x);
-	(void)cn_node_control(x->node, p, m, (size_t)(c.at - m)); /* without a buffer: dropped */
+	cn_transport_activate(t->transport);
+	/* Without a buffer it is dropped. */
+	(void)cn_node_control(t->transport->node, p, m, (size_t)(c.at - m));
 }
 
 /* ---- input ------------------------------------------------------------------------------ */
@@ -538,24 +520,6 @@ static void on_team_fail(struct cn_team *t, struct cn_join *j, struct cn_cursor 
 	}
 }
 
-static void on_called(struct cn_team *t, uint32_t k, struct cn_cursor *c)
-{
-	const uint32_t n = cn_get32(c);
-	const uint64_t late = cn_get64(c);
-	const bool ask = cn_get8(c) != 0;
-
-	if (c->bad || k == UINT32_MAX) {
-		return;
-	}
-	t->nodes[k].called = n;
-	t->nodes[k].late = late;
-	t->nodes[k].answered = t->asks;
-	if (ask) {
-		t->asked = true;
-		cn_control_called(t, k, false);
-	}
-}
-
 /* END, the last message of the peer's team. Without a LEAVE of its ranks, the team was never
  * ready. */
 void cn_control_team_ended(struct cn_team *t, cn_time now, struct cn_peer *p)
@@ -591,7 +555,7 @@ void cn_control_deliver_team(struct cn_team *t, struct cn_peer *p, const uint8_t
 		}
 		break;
 	case CN_CONTROL_CALLED:
-		on_called(t, k, &c);
+		cn_op_called_by(t, p, k, &c);
 		break;
 	default:
 		break;

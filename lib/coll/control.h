@@ -69,7 +69,7 @@ void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted, bool de
 void cn_control_died_forming(struct cn_team *t, uint32_t rank);
 void cn_control_end(struct cn_team *t);
 void cn_control_fail(struct cn_team *t, int code, const char *text);
-/* Sends CALLED to node k of a team that is or was ready, if there is a buffer. */
-void cn_control_called(struct cn_team *t, uint32_t k, bool ask);
+/* Sends CALLED to a peer of the team's transport, if there is a buffer. */
+void cn_control_called(struct cn_team *t, struct cn_peer *p, uint32_t n, uint64_t late, bool ask);
 
 #endif

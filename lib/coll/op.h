@@ -27,6 +27,7 @@
 #define CN_OP_H
 
 #include "coll/copies.h"
+#include "coll/cursor.h"
 #include "coll/source.h"
 #include "coll/team.h"
 
@@ -186,6 +187,8 @@ void cn_op_expire(struct cn_op *op, cn_time now);
 /* All ranks of this node have called an operation: notifies the nodes that requested CALLED
  * before. */
 void cn_op_called_late(struct cn_team *t);
+/* CALLED came from a peer of the team's transport, which is node k of a team that was ready. */
+void cn_op_called_by(struct cn_team *t, struct cn_peer *p, uint32_t k, struct cn_cursor *c);
 
 /* ---- post.c ----------------------------------------------------------------------------- */
 

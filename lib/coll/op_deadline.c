@@ -93,6 +93,64 @@ static bool list_ranks(const struct cn_op *op, bool (*of)(const struct cn_op *, 
 	return n > 0;
 }
 
+/* The bits of the ranks here that have called n operations, by their place on the node. */
+static uint64_t late_ranks(const struct cn_team *t, uint32_t n)
+{
+	uint64_t late = 0;
+	uint32_t i = 0;
+
+	if (t->local == NULL) { /* it forms, and all its ranks are there */
+		for (const struct cn_member *m = t->members; m != NULL && i < 64; m = m->next) {
+			late |= (uint64_t)1 << i++;
+		}
+		return late;
+	}
+	for (; i < 64 && i < cn_op_locals(t); i++) {
+		if (t->local[i] != NULL && cn_member_called(t->local[i]) == n) {
+			late |= (uint64_t)1 << i;
+		}
+	}
+	return late;
+}
+
+static void send_called(struct cn_team *t, struct cn_peer *p, bool ask)
+{
+	const struct cn_member *least = t->members;
+	uint32_t n;
+
+	for (const struct cn_member *i = t->members; i != NULL; i = i->next) {
+		if ((int32_t)(cn_member_called(i) - cn_member_called(least)) < 0) {
+			least = i;
+		}
+	}
+	if (p == NULL || least == NULL || t->transport->pending.of_peer[cn_peer_index(p)] > 0) {
+		return; /* LEAVE was sent; and pending messages are more important */
+	}
+	n = cn_member_called(least);
+	cn_control_called(t, p, n, late_ranks(t, n), ask);
+}
+
+void cn_op_called_by(struct cn_team *t, struct cn_peer *p, uint32_t k, struct cn_cursor *c)
+{
+	const uint32_t n = cn_get32(c);
+	const uint64_t late = cn_get64(c);
+	const bool ask = cn_get8(c) != 0;
+
+	/* While the team forms here, it may be ready there. */
+	if (c->bad || (k == UINT32_MAX && t->state != CN_TEAM_FORMING)) {
+		return;
+	}
+	if (k != UINT32_MAX) {
+		t->nodes[k].called = n;
+		t->nodes[k].late = late;
+		t->nodes[k].answered = t->asks;
+	}
+	if (ask) {
+		t->asked = true;
+		send_called(t, p, false);
+	}
+}
+
 /* The answers serve all operations of the team for a while. */
 static void ask(struct cn_op *op, cn_time now)
 {
@@ -103,7 +161,7 @@ static void ask(struct cn_op *op, cn_time now)
 		t->asks += t->asks + 1 != 0 ? 1 : 2;
 		t->asked_at = now;
 		for (uint32_t k = 0; k < t->layout.nnodes; k++) {
-			cn_control_called(t, k, true);
+			send_called(t, t->nodes[k].peer, true);
 		}
 	}
 	op->asks = t->asks;
@@ -112,7 +170,7 @@ static void ask(struct cn_op *op, cn_time now)
 void cn_op_called_late(struct cn_team *t)
 {
 	for (uint32_t k = 0; k < t->layout.nnodes && t->asked; k++) {
-		cn_control_called(t, k, false);
+		send_called(t, t->nodes[k].peer, false);
 	}
 	t->asked = false;
 }

@@ -205,6 +205,73 @@ static void engine__starts_before_others_are_ready(void **state)
 	engine_fixture_free(w);
 }
 
+static void call_barrier(struct engine_fixture *w, uint32_t rank, cn_time deadline)
+{
+	const struct cn_coll_args a = { .op = CN_OP_BARRIER,
+					.window = COLLNET_WINDOW_AUTO,
+					.deadline = deadline };
+	struct cn_err err = { 0 };
+
+	assert_int_equal(engine_post(w, rank, 0, &a, &err), COLLNET_OK);
+}
+
+/* A node whose team still forms says that its ranks have not called. */
+static void engine__late_before_it_is_ready(void **state)
+{
+	struct engine_fixture *w = node_0_still_waits();
+	const struct engine_waiter *x;
+
+	(void)state;
+	poll_all(w);
+	call_barrier(w, 1, w->now + 20 * CN_MS);
+	call_barrier(w, 2, w->now + SECOND);
+	for (int i = 0; i < 17; i++) {
+		poll_all(w);
+	}
+	engine_wait_all(w, -1, SECOND);
+	for (uint32_t r = 1; r < 3; r++) {
+		x = &w->rank[r].op[0];
+		while (x->calls == 0) {
+			assert_true(engine_step(w, w->now + SECOND));
+		}
+		assert_int_equal(x->status, COLLNET_ETIMEOUT);
+		if (strstr(x->text, "not called in time by rank 0 (node n0)") == NULL) {
+			fail_msg("rank %u: %s", r, x->text);
+		}
+	}
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
+/* It is asked before it is ready, and its rank calls in time: the one that never calls is named. */
+static void engine__calls_after_it_was_asked(void **state)
+{
+	struct engine_fixture *w = node_0_still_waits();
+	const struct engine_waiter *x = &w->rank[1].op[0];
+	cn_time deadline;
+
+	(void)state;
+	poll_all(w);
+	deadline = w->now + 100 * CN_MS;
+	call_barrier(w, 1, deadline);
+	for (int i = 0; i < 77; i++) {
+		poll_all(w);
+	}
+	while (w->rank[0].joined.calls == 0) { /* when node 2 sends its COMMIT again */
+		assert_true(engine_step(w, deadline));
+	}
+	call_barrier(w, 0, deadline + SECOND);
+	engine_wait_all(w, -1, SECOND);
+	while (x->calls == 0) {
+		assert_true(engine_step(w, deadline + SECOND));
+	}
+	if (strstr(x->text, "not called in time by rank 2 (node n2)") == NULL) {
+		fail_msg("%s", x->text);
+	}
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +279,8 @@ int main(void)
 		cmocka_unit_test(engine__ranks_of_a_node_leave_together),
 		cmocka_unit_test(engine__rank_leaves_before_others_are_ready),
 		cmocka_unit_test(engine__starts_before_others_are_ready),
+		cmocka_unit_test(engine__late_before_it_is_ready),
+		cmocka_unit_test(engine__calls_after_it_was_asked),
 	};
 
 	print_message("seed %u\n", SEED);

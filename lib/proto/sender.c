@@ -159,11 +159,32 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 	}
 }
 
-/* Retransmits from the first unacknowledged frame, except sacked ones. */
+/* Removes all frames from the global window: refused or lost. */
+static void leave_network(struct cn_peer *p)
+{
+	const struct cn_node *n = p->node;
+	struct cn_sender *t = &p->tx;
+
+	for (uint32_t seq = t->queue.una; seq != t->queue.end; seq++) {
+		struct cn_rtx_frame *f = cn_rtx_at(&t->queue, seq);
+
+		if (!f->refused && f->token != NULL && n->ops->refused != NULL) {
+			n->ops->refused(n->ctx, f->token);
+			f->refused = true;
+		}
+	}
+}
+
+/* Retransmits from the first unacknowledged frame, except sacked ones. If the first one needs room
+ * in the global window again, those behind it leave the window, too: they must not fill it before
+ * the one that they wait for. */
 static void go_back(struct cn_peer *p, uint32_t sack)
 {
 	cn_rtx_sack(&p->tx.queue, sack, p->node->config.reorder);
 	p->tx.queue.next = p->tx.queue.una;
+	if (cn_rtx_at(&p->tx.queue, p->tx.queue.una)->refused) {
+		leave_network(p);
+	}
 }
 
 /* The peer is alive, but its next frame does not get through, perhaps because of its size. */
@@ -196,22 +217,6 @@ void cn_sender_nak(struct cn_peer *p, uint32_t sack)
 	cn_peer_ready(p);
 	t->rto_at = p->node->now + current_rto(p);
 	cn_peer_reschedule(p);
-}
-
-/* Removes all frames from the global window: refused or lost. */
-static void leave_network(struct cn_peer *p)
-{
-	const struct cn_node *n = p->node;
-	struct cn_sender *t = &p->tx;
-
-	for (uint32_t seq = t->queue.una; seq != t->queue.end; seq++) {
-		struct cn_rtx_frame *f = cn_rtx_at(&t->queue, seq);
-
-		if (!f->refused && f->token != NULL && n->ops->refused != NULL) {
-			n->ops->refused(n->ctx, f->token);
-			f->refused = true;
-		}
-	}
 }
 
 /* Not a loss, and no evidence about the path. The receiver emptied its reorder buffer. */
@@ -308,7 +313,7 @@ bool cn_sender_may_resend(struct cn_peer *p)
 	struct cn_node *n = p->node;
 
 	/* Frames that yielded stay out of the window: of several such sessions one would always
-	 * occupy it. One frame is sent per timeout, as cwnd is 1. */
+	 * occupy it. At most cwnd frames are sent per timeout, which is then the least. */
 	if (f->refused && !was_heard(p)) {
 		return true;
 	}

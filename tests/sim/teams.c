@@ -311,6 +311,7 @@ static const uint64_t findings[] = {
 	14003217, /* frames to several teams that were not ready took turns to fill a window */
 	12000617, /* a node that heard others of another team was said to be cut off */
 	12000041, /* a rank died with a split in its last step, and the others were not told */
+	40002868, /* a frame that had given way waited for room that one behind it took */
 	30265769, /* the test took a call that was refused, as its parent had failed, for one */
 };
 

@@ -31,6 +31,19 @@ static uint8_t byte_of(uint32_t from, uint32_t to, uint32_t number, uint32_t at)
 	return (uint8_t)(number * 131 + (number >> 8) * 17 + at * 7 + from * 3 + to * 5);
 }
 
+/* Whether the sender's global window has room, if there is one. */
+static bool has_window(struct pair_node *me)
+{
+	struct cn_window *w = cn_node_window(me->node);
+	const uint32_t own = me->pair->own_limit;
+
+	if (own > 0 && !cn_window_open(w, NULL, own)) {
+		w->blocked = true;
+		return false;
+	}
+	return true;
+}
+
 static bool pull(void *ctx, cn_time now, struct cn_tx *out)
 {
 	struct pair_node *me = ctx;
@@ -45,7 +58,7 @@ static bool pull(void *ctx, cn_time now, struct cn_tx *out)
 		uint32_t payload = cn_node_payload(me->node);
 
 		if (peer == NULL || f->sent == f->total || cn_peer_room(peer) == 0 ||
-		    f->taken[slot]) {
+		    f->taken[slot] || !has_window(me)) {
 			continue;
 		}
 		if (peer->tx.queue.end - peer->tx.queue.una >= me->config.send_window) {
@@ -69,6 +82,10 @@ static bool pull(void *ctx, cn_time now, struct cn_tx *out)
 		}
 		f->taken[slot] = 1;
 		f->sent++;
+		if (p->own_limit > 0 &&
+		    cn_flight_sent(&f->flight, cn_node_window(me->node), p->own_limit)) {
+			out->flags |= CN_FLAG_ACKREQ;
+		}
 		me->turn = to + 1;
 		return true;
 	}
@@ -128,23 +145,49 @@ static bool deliver(void *ctx, cn_time now, struct cn_peer *peer, const struct c
 	return true;
 }
 
-static void acked(void *ctx, void *token, bool refused)
+static struct pair_flow *flow_of(struct pair_node *me, const void *token)
 {
-	struct pair_node *me = ctx;
-	struct pair *p = me->pair;
+	for (uint32_t to = 0; to < me->pair->count; to++) {
+		struct pair_flow *f = &me->pair->flows[me->id][to];
 
-	(void)refused;
-	for (uint32_t to = 0; to < p->count; to++) {
-		struct pair_flow *f = &p->flows[me->id][to];
-
-		if ((uint8_t *)token >= f->taken && (uint8_t *)token < f->taken + PAIR_SLOTS) {
-			assert_int_equal(*(uint8_t *)token, 1); /* given back once */
-			*(uint8_t *)token = 0;
-			f->acked++;
-			return;
+		if ((const uint8_t *)token >= f->taken &&
+		    (const uint8_t *)token < f->taken + PAIR_SLOTS) {
+			return f;
 		}
 	}
 	fail_msg("a token that nobody gave");
+	return NULL;
+}
+
+static void acked(void *ctx, void *token, bool refused)
+{
+	struct pair_node *me = ctx;
+	struct pair_flow *f = flow_of(me, token);
+
+	assert_int_equal(*(uint8_t *)token, 1); /* given back once */
+	*(uint8_t *)token = 0;
+	f->acked++;
+	if (me->pair->own_limit > 0) {
+		cn_flight_acked(&f->flight, cn_node_window(me->node), 1, refused);
+	}
+}
+
+static void refused(void *ctx, void *token)
+{
+	struct pair_node *me = ctx;
+
+	if (me->pair->own_limit > 0) {
+		cn_flight_refused(&flow_of(me, token)->flight, cn_node_window(me->node));
+	}
+}
+
+static bool resend(void *ctx, void *token, uint8_t *flags)
+{
+	struct pair_node *me = ctx;
+
+	(void)flags;
+	return me->pair->own_limit == 0 ||
+	       cn_flight_resend(&flow_of(me, token)->flight, cn_node_window(me->node));
 }
 
 static void peer_up(void *ctx, cn_time now, struct cn_peer *peer)
@@ -195,6 +238,8 @@ static const struct cn_node_ops ops = {
 	.pull = pull,
 	.deliver = deliver,
 	.acked = acked,
+	.refused = refused,
+	.resend = resend,
 	.peer_up = peer_up,
 	.peer_down = peer_down,
 	.path = path,

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+#include "proto/global_window.h"
 #include "proto/node_impl.h"
 
 #define PAIR_NODES 4
@@ -29,10 +30,11 @@ struct pair;
 struct pair_flow {
 	uint32_t total; /* frames to send; new ones may be added while it runs */
 	uint32_t sent;
-	uint32_t received; /* counted by the receiver */
-	uint32_t acked;	   /* tokens returned */
-	uint16_t len;	   /* of each; 0: varies with the number */
-	uint8_t *slots;	   /* [PAIR_SLOTS][payload], allocated when first used */
+	uint32_t received;	 /* counted by the receiver */
+	uint32_t acked;		 /* tokens returned */
+	struct cn_flight flight; /* pair.own_limit > 0 */
+	uint16_t len;		 /* of each; 0: varies with the number */
+	uint8_t *slots;		 /* [PAIR_SLOTS][payload], allocated when first used */
 	uint8_t taken[PAIR_SLOTS];
 };
 
@@ -72,6 +74,7 @@ struct pair {
 	bool (*filter)(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len);
 	void *filter_arg;
 	uint32_t first_seq; /* of every session; 0: the transport's own */
+	uint32_t own_limit; /* of each flow, in the sender's global window; 0: it is not used */
 	bool reply_soon;    /* receivers announce that data will go back */
 	bool no_reply;	    /* ... that nothing will */
 	bool listed;	    /* nodes of one letter are */

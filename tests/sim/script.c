@@ -143,6 +143,16 @@ static void draw_derived(struct script *s, struct step *x, uint64_t *r)
 	x->children = 1;
 }
 
+static void draw_joined(struct script *s, struct step *x)
+{
+	x->team = 0;
+	x->child = s->newest = s->nteams++;
+	x->children = 1;
+	s->teams[x->child] = s->teams[0];
+	s->teams[x->child].left = false;
+	s->teams[x->child].joined = true;
+}
+
 /* A handle that is there; UINT32_MAX: none was found. */
 static uint32_t draw_handle(const struct script *s, uint64_t *r)
 {
@@ -166,6 +176,12 @@ static bool draw_step(struct script *s, struct step *x, uint64_t *r)
 
 	x->team = draw_team(s, r);
 	switch (x->kind) {
+	case STEP_JOIN:
+		if (s->nteams == SCRIPT_TEAMS) {
+			return false;
+		}
+		draw_joined(s, x);
+		return true;
 	case STEP_PREPARE:
 		if (s->nhandles == SCRIPT_HANDLES) {
 			return false;
@@ -195,12 +211,13 @@ static bool draw_step(struct script *s, struct step *x, uint64_t *r)
 		draw_derived(s, x, r);
 		return true;
 	case STEP_LEAVE:
-		if (x->team == 0) {
+		if (x->team == s->newest) {
 			return false;
 		}
 		leave(s, x->team);
 		return true;
 	case STEP_LATE:
+	case STEP_REOPEN:
 		x->team = 0;
 		x->from = (uint32_t)(cn_random(r) % s->teams[0].n);
 		return true;
@@ -259,7 +276,8 @@ static void add_messages(struct script *s, bool hasty, uint64_t *r)
 	}
 }
 
-static void draw_wide(struct script *s, enum script_style style, cn_time deadline, uint64_t *r)
+static void draw_wide(struct script *s, enum script_style style, bool again, cn_time deadline,
+		      uint64_t *r)
 {
 	static const enum step_kind kinds[] = {
 		STEP_CALL,    STEP_CALL,    STEP_CALL,	  STEP_CALL,  STEP_CALL,
@@ -271,7 +289,11 @@ static void draw_wide(struct script *s, enum script_style style, cn_time deadlin
 	const bool late = style == SCRIPT_LATE;
 
 	while (s->nsteps < n) {
-		if (chance(r, 4)) {
+		if (again && chance(r, 6)) {
+			add(s, (struct step){ .kind = STEP_JOIN }, r);
+		} else if (again && late && chance(r, 4)) {
+			add(s, (struct step){ .kind = STEP_REOPEN }, r);
+		} else if (chance(r, 4)) {
 			add_calls(s, r);
 		} else if (chance(r, 2)) {
 			add_messages(s, late && chance(r, 30), r);
@@ -315,8 +337,16 @@ static void draw_first(struct script *s, uint32_t n, uint64_t *r)
 	}
 }
 
-void script_draw(uint64_t seed, uint32_t ranks, enum script_style style, cn_time deadline,
-		 struct script *out)
+uint32_t script_next_join(const struct script *s, uint32_t first)
+{
+	while (first < s->nsteps && s->steps[first].kind != STEP_JOIN) {
+		first++;
+	}
+	return first < s->nsteps ? first : UINT32_MAX;
+}
+
+void script_draw(uint64_t seed, uint32_t ranks, enum script_style style, bool again,
+		 cn_time deadline, struct script *out)
 {
 	uint64_t r = cn_mix64(seed ^ 0x736372697074);
 	const uint32_t n = (uint32_t)between(&r, 8, FIRST_STEPS);
@@ -334,14 +364,15 @@ void script_draw(uint64_t seed, uint32_t ranks, enum script_style style, cn_time
 	if (style == SCRIPT_FIRST) {
 		draw_first(out, n, &r);
 	} else {
-		draw_wide(out, style, deadline, &r);
+		draw_wide(out, style, again, deadline, &r);
 	}
 }
 
 const char *script_name(enum step_kind kind)
 {
-	static const char *const names[] = { "join",  "call",	"prepare", "start",   "release",
-					     "split", "derive", "leave",   "message", "late" };
+	static const char *const names[] = { "join",	"call",	 "prepare", "start",
+					     "release", "split", "derive",  "leave",
+					     "message", "late",	 "reopen" };
 
 	return names[kind];
 }

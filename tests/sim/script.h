@@ -8,6 +8,8 @@
  *   WIDE    named algorithms and windows, many calls at a time, ranks that are late for a while
  *   LATE    ... so late that deadlines pass, messages that nobody receives, and teams that are left
  *           with operations outstanding: nothing else fails
+ *
+ * In scripts of either style that go on (`again`), all ranks join teams in later steps, too.
  */
 #ifndef TESTS_SCRIPT_H
 #define TESTS_SCRIPT_H
@@ -27,7 +29,7 @@ enum script_style {
 };
 
 enum step_kind {
-	STEP_JOIN,    /* team 0: all ranks */
+	STEP_JOIN,    /* all ranks: team 0, or, in a later step, the team `child` */
 	STEP_CALL,    /* an operation of the team */
 	STEP_PREPARE, /* a persistent one: the handle's */
 	STEP_START,   /* of the handle */
@@ -37,6 +39,7 @@ enum step_kind {
 	STEP_LEAVE,
 	STEP_MESSAGE, /* rank `from` of team 0 sends rank `to` so many bytes */
 	STEP_LATE,    /* rank `from` does nothing for a while */
+	STEP_REOPEN,  /* rank `from` closes its endpoint, with its messages, and opens it again */
 };
 
 struct step {
@@ -54,7 +57,7 @@ struct step {
 struct script_team {
 	uint32_t n, parent;
 	int32_t color;
-	bool left;
+	bool left, joined; /* joined: all ranks do, in a later step: it has no parent */
 	uint16_t ranks[SCRIPT_RANKS];
 };
 
@@ -67,6 +70,7 @@ struct script_handle {
 struct script {
 	uint32_t nsteps, nteams, nhandles;
 	uint32_t strike; /* the step in which a process fails; UINT32_MAX: none is chosen */
+	uint32_t newest; /* the last team that all ranks join */
 	uint32_t shift;	 /* from a sender to its receiver: messages from several are in no order */
 	struct step steps[SCRIPT_STEPS];
 	struct script_team teams[SCRIPT_TEAMS];
@@ -74,8 +78,10 @@ struct script {
 };
 
 /* deadline: of each call. */
-void script_draw(uint64_t seed, uint32_t ranks, enum script_style style, cn_time deadline,
-		 struct script *out);
+void script_draw(uint64_t seed, uint32_t ranks, enum script_style style, bool again,
+		 cn_time deadline, struct script *out);
+/* The next step from `first` on in which all ranks join; UINT32_MAX: none. */
+uint32_t script_next_join(const struct script *s, uint32_t first);
 /* The rank in a team of rank `rank` of team 0; UINT32_MAX: it is not in it. */
 uint32_t script_rank(const struct script_team *t, uint32_t rank);
 /* What a rank of the parent says in a split. */

@@ -31,7 +31,9 @@
 #define SEEDS 200
 #endif
 #define TICK (5 * CN_MS)
-#define WIDE 10000000u /* from this seed on scripts are WIDE or LATE (script.h) */
+/* From these seeds on scripts are WIDE or LATE (script.h), and some of them go on. */
+#define WIDE  10000000u
+#define AGAIN 50000000u
 
 /* ---- a run ---------------------------------------------------------------------------- */
 
@@ -90,7 +92,6 @@ static bool begin_processes(struct teams_fixture *w)
 {
 	for (uint32_t i = 0; i < w->s->ranks; i++) {
 		struct process *p = &w->processes[i];
-		struct cn_err err = { 0 };
 
 		*p = (struct process){
 			.fixture = w,
@@ -98,10 +99,7 @@ static bool begin_processes(struct teams_fixture *w)
 			.host = w->in_turn ? i % w->s->hosts : i / w->s->local,
 			.stop = UINT32_MAX,
 		};
-		if (cn_endpoint_open(cn_sim_engine(w->fixture.sim, p->host), 1000, 1,
-				     (uint16_t)(FIRST_ENDPOINT + i), &p->endpoint,
-				     &err) != COLLNET_OK) {
-			fixture_report(&w->fixture, "rank %u has no endpoint: %s", i, err.text);
+		if (!teams_open_endpoint(p)) {
 			return false;
 		}
 		teams_advance_later(p);
@@ -151,7 +149,7 @@ static void run_script(struct teams_fixture *w, bool faults)
 	w->round++;
 	memset(w->verdicts, 0, sizeof(w->verdicts));
 	script_draw(w->s->seed * 2 + w->round, w->s->ranks,
-		    w->style == SCRIPT_LATE && w->must_succeed ? SCRIPT_WIDE : w->style,
+		    w->style == SCRIPT_LATE && w->must_succeed ? SCRIPT_WIDE : w->style, w->again,
 		    w->s->deadline, &w->script);
 	w->calls = calloc((size_t)w->script.nsteps * w->s->ranks, sizeof(*w->calls));
 	if (w->calls == NULL) {
@@ -187,7 +185,9 @@ static void run(struct teams_fixture *w)
 	run_script(w, true);
 	if (w->fixture.findings == 0 && !must_succeed) {
 		fixture_repair(&w->fixture);
-		cn_sim_run(w->fixture.sim, teams_now(w) + 3000 * CN_MS);
+		if (!w->soon) {
+			cn_sim_run(w->fixture.sim, teams_now(w) + 3000 * CN_MS);
+		}
 		w->must_succeed = true;
 		run_script(w, false);
 	}
@@ -232,6 +232,18 @@ static void widen(struct teams_fixture *w, struct scenario *s, uint64_t *r)
 	}
 }
 
+/* Ports that hold a few frames, ranks that join again, and jobs that do at once after a fault. */
+static void go_on(struct teams_fixture *w, struct scenario *s, uint64_t *r)
+{
+	const bool small = chance(r, 15);
+
+	w->again = chance(r, 75);
+	w->soon = chance(r, 50);
+	for (uint32_t i = 0; small && i < s->topo->nlinks; i++) {
+		s->topo->links[i].buffer = (uint32_t)between(r, 1, 4);
+	}
+}
+
 /* The scenario of a seed, of few hosts, some of which leave plans to tasks. */
 static bool draw(struct teams_fixture *w, uint64_t seed, struct scenario *s)
 {
@@ -249,6 +261,9 @@ static bool draw(struct teams_fixture *w, uint64_t seed, struct scenario *s)
 		w->task_most = 2 * CN_MS;
 		if (seed >= WIDE) {
 			widen(w, s, &r);
+		}
+		if (seed >= AGAIN) {
+			go_on(w, s, &r);
 		}
 		return true;
 	}

@@ -57,7 +57,8 @@ enum verdict {
 	VERDICT_REFUSED,
 };
 
-/* A rank of team 0, with its endpoint. */
+/* A rank of team 0, with its endpoint. Where its host restarts, another process goes on in its
+ * place with the next team that all ranks join. */
 struct process {
 	struct teams_fixture *fixture;
 	uint32_t rank, host;
@@ -71,6 +72,7 @@ struct process {
 	uint32_t next, stop; /* step; the first one that it does not make */
 	uint32_t outstanding, heard[SCRIPT_RANKS];
 	bool gone, died, scheduled;
+	bool reopened;		   /* its endpoint was */
 	struct team_call *blocked; /* nothing is called before this one has ended */
 	bool waits;		   /* it waits for a task */
 };
@@ -86,6 +88,8 @@ struct teams_fixture {
 	uint32_t round;			    /* of scripts */
 	uint32_t depth;
 	enum script_style style;
+	bool again;	      /* ranks join teams in later steps, too, and processes start again */
+	bool soon;	      /* a second script follows at once */
 	bool interface_fails; /* that of the host, where a process would leave or die */
 	bool in_turn;	      /* ranks are on the hosts in turn; false: host by host */
 	bool must_succeed, over;
@@ -122,6 +126,8 @@ const char *teams_check_error(const struct team_call *c, int status, const char 
 
 /* After a call of the host's engine. */
 void teams_kick(struct process *p);
+/* False: it has no endpoint, which is reported. */
+bool teams_open_endpoint(struct process *p);
 /* The process leaves teams that failed, and continues with its steps. */
 void teams_advance_later(struct process *p);
 /* It leaves all its teams. */

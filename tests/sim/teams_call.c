@@ -293,10 +293,11 @@ static int try_call(struct team_call *c, struct cn_err *err)
 	}
 	switch (c->step->kind) {
 	case STEP_JOIN:
-		snprintf(job, sizeof(job), "job%u", w->round);
+		/* A second script has the names of the first one, of which records may be left. */
+		snprintf(job, sizeof(job), "job%u", w->again ? c->number : w->round);
 		cn_engine_set_payer(e, p->rank % 2);
 		return cn_team_join(e, teams_now(w), 1000, job, p->rank, w->s->ranks, c->deadline,
-				    &c->done, &p->members[0], err);
+				    &c->done, &p->members[c->team], err);
 	case STEP_CALL:
 		c->work->args.deadline = c->deadline;
 		return cn_coll_post(p->members[team], teams_now(w), &c->work->args, &c->done, err);
@@ -415,6 +416,7 @@ bool teams_takes_part(const struct process *p, const struct step *x)
 	case STEP_MESSAGE:
 		return x->from == p->rank || (x->to == p->rank && !x->hasty);
 	case STEP_LATE:
+	case STEP_REOPEN:
 		return x->from == p->rank;
 	case STEP_START:
 	case STEP_RELEASE:

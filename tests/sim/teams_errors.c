@@ -245,7 +245,8 @@ static const char *check_message_error(const struct team_call *c, int status, co
 	bool explained = true;
 
 	if (status == COLLNET_ENOENT) {
-		explained = other->gone || !is_calm(w) || w->calls[rank].status != COLLNET_OK;
+		explained = other->gone || other->reopened || !is_calm(w) ||
+			    w->calls[rank].status != COLLNET_OK;
 	} else if (status == COLLNET_EPEER) {
 		explained = named != UINT32_MAX &&
 			    oracle_silence_explained(fx, named, c->process->host);
@@ -290,7 +291,7 @@ const char *teams_check_error(const struct team_call *c, int status, const char 
 	}
 	wrong = check_error(&k, status, text);
 	is_true = wrong == NULL;
-	while (!is_true && k.team != 0) {
+	while (!is_true && k.team != 0 && !k.of->joined) {
 		k.team = k.of->parent;
 		k.of = &script->teams[k.team];
 		is_true = check_error(&k, status, text) == NULL;

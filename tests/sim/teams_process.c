@@ -15,6 +15,20 @@ void teams_kick(struct process *p)
 	teams_submit_task(p->fixture, p->host);
 }
 
+bool teams_open_endpoint(struct process *p)
+{
+	struct fixture *fx = &p->fixture->fixture;
+	struct cn_err err = { 0 };
+
+	if (cn_endpoint_open(cn_sim_engine(fx->sim, p->host), 1000, 1,
+			     (uint16_t)(FIRST_ENDPOINT + p->rank), &p->endpoint,
+			     &err) != COLLNET_OK) {
+		fixture_report(fx, "rank %u has no endpoint: %s", p->rank, err.text);
+		return false;
+	}
+	return true;
+}
+
 void teams_advance_later(struct process *p)
 {
 	struct teams_fixture *w = p->fixture;
@@ -96,6 +110,7 @@ static bool must_wait(const struct process *p, const struct step *x)
 
 	switch (x->kind) {
 	case STEP_LATE:
+	case STEP_REOPEN:
 		return false;
 	case STEP_LEAVE:
 		return p->outstanding > 0 && !x->hasty;
@@ -114,6 +129,18 @@ static bool must_wait(const struct process *p, const struct step *x)
 	}
 }
 
+static void reopen(struct process *p)
+{
+	struct cn_endpoint *ep = p->endpoint;
+
+	p->endpoint = NULL;
+	p->reopened = true;
+	cn_endpoint_close(ep, teams_now(p->fixture));
+	if (!teams_open_endpoint(p)) {
+		p->fixture->over = true;
+	}
+}
+
 /* A step that is no call. False: it is one. */
 static bool make_other_step(struct process *p, const struct step *x)
 {
@@ -129,6 +156,9 @@ static bool make_other_step(struct process *p, const struct step *x)
 	case STEP_LATE:
 		p->scheduled = true;
 		cn_sim_at(w->fixture.sim, teams_now(w) + x->late, advance, p);
+		return true;
+	case STEP_REOPEN:
+		reopen(p);
 		return true;
 	default:
 		return false;
@@ -325,6 +355,50 @@ static void crash(struct teams_fixture *w, uint32_t host)
 	cn_sim_crash(w->fixture.sim, host);
 }
 
+/* Its calls went with the engine. */
+static void forget_calls(struct process *p)
+{
+	struct teams_fixture *w = p->fixture;
+
+	for (uint32_t i = 0; i < p->next; i++) {
+		struct team_call *c = &w->calls[(size_t)i * w->s->ranks + p->rank];
+
+		if (c->posted && c->completions == 0) {
+			c->completions = 1;
+			c->status = COLLNET_EDAEMON;
+		}
+	}
+	for (uint32_t h = 0; h < w->script.nhandles; h++) {
+		p->handles[h].busy = false;
+	}
+	p->outstanding = 0;
+	p->blocked = NULL;
+}
+
+/* The host has crashed and restarted: its processes, too. */
+static void begin_again(struct teams_fixture *w, uint32_t host)
+{
+	for (uint32_t i = 0; i < w->s->ranks && !w->over; i++) {
+		struct process *p = &w->processes[i];
+		const uint32_t step = script_next_join(&w->script, p->next);
+
+		if (p->host != host || step == UINT32_MAX) {
+			continue;
+		}
+		forget_calls(p);
+		memset(p->failed, false, sizeof(p->failed));
+		for (uint32_t t = w->script.steps[step].child; t < SCRIPT_TEAMS; t++) {
+			p->left[t] = false;
+		}
+		p->next = step;
+		p->gone = false;
+		if (!teams_open_endpoint(p)) {
+			w->over = true;
+		}
+		teams_advance_later(p);
+	}
+}
+
 /* All teams of the host fail, and its endpoints' messages; the processes continue. */
 static void fail_interface(struct teams_fixture *w, uint32_t host)
 {
@@ -354,6 +428,9 @@ static void on_fault(void *arg)
 	}
 	if (f->kind == FAULT_CRASH && h->end) {
 		fixture_restart(&w->fixture, f->host);
+		if (w->again) {
+			begin_again(w, f->host);
+		}
 	} else if (f->kind == FAULT_CRASH) {
 		crash(w, f->host);
 	} else if (f->kind == FAULT_NO_CALL) { /* after the next step */

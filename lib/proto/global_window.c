@@ -78,6 +78,7 @@ void cn_flight_refused(struct cn_flight *f, struct cn_window *w)
 bool cn_flight_resend(struct cn_flight *f, struct cn_window *w)
 {
 	if (!cn_window_open(w, NULL, f->limit)) {
+		w->blocked = true;
 		return false;
 	}
 	f->refused--;

@@ -35,7 +35,7 @@ struct cn_window {
 	uint32_t in_flight; /* sum over the flights */
 	uint32_t peak;	    /* largest in_flight */
 	uint32_t last;	    /* operation limit of the last frame sent */
-	bool blocked;	    /* a frame did not fit, and none has left the window since */
+	bool blocked;	    /* a new or refused frame did not fit, and none has left since */
 };
 
 /* A flight: the frames of one operation or message that count towards the global window. */

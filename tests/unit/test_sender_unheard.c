@@ -83,11 +83,37 @@ static void sender__lost_beside_the_window(void **state)
 	pair_free(p);
 }
 
+/* Node b is heard meanwhile, and its frame is lost beside the window: it finds room there, although
+ * only frames for c, which takes nothing, are in it and no new one waits. */
+static void sender__heard_beside_the_window(void **state)
+{
+	struct pair *p = begin(3);
+
+	(void)state;
+	lost[1] = 2;
+	lost[2] = UINT32_MAX;
+	pair_send(p, 0, 1, 1, 100);
+	pair_send(p, 0, 2, 1, 100);
+	while (p->flows[0][2].sent == 0 || lost[1] > 0) {
+		assert_true(pair_step(p, p->now + 1000 * CN_MS));
+	}
+	pair_send(p, 1, 0, 1, 100);
+	pair_run(p, 1000 * CN_MS);
+	assert_int_equal(p->flows[1][0].received, 1);
+	assert_int_equal(p->flows[0][1].received, 1);
+	assert_int_equal(p->flows[0][2].received, 0);
+	lost[2] = 0;
+	assert_true(pair_run_flows(p, 1000 * CN_MS));
+	assert_int_equal(cn_node_window(p->nodes[0].node)->in_flight, 0);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sender__two_never_heard),
 		cmocka_unit_test(sender__lost_beside_the_window),
+		cmocka_unit_test(sender__heard_beside_the_window),
 	};
 
 	print_message("seed %u\n", SEED);

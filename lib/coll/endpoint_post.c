@@ -92,6 +92,21 @@ static struct cn_flow *flow_to(struct cn_endpoint *ep, const char *node, uint16_
 	return f;
 }
 
+/* A frame that is longer than what the node receives never arrives, nor does anything behind it. */
+static int check_mtu(const struct cn_endpoint *ep, const struct cn_peer *p, uint64_t bytes,
+		     struct cn_err *err)
+{
+	const struct cn_node_config *c = &ep->all->engine->config.node;
+	const uint32_t payload = cn_node_payload(cn_ep_node(ep->all)), other = cn_peer_mtu(p);
+	const uint64_t longest = bytes < payload - CN_EP_HEAD ? bytes + CN_EP_HEAD : payload;
+
+	return other == 0 || c->mtu - payload + longest <= other
+		       ? COLLNET_OK
+		       : cn_fail(err, COLLNET_EMISMATCH,
+				 "node %s has MTU %u, node %s %u: set them alike", cn_peer_name(p),
+				 other, c->name, c->mtu);
+}
+
 int cn_endpoint_send(struct cn_endpoint *ep, cn_time now, const char *node, uint16_t to,
 		     const void *data, uint64_t bytes, cn_time deadline, struct cn_done *done,
 		     struct cn_err *err)
@@ -122,7 +137,7 @@ int cn_endpoint_send(struct cn_endpoint *ep, cn_time now, const char *node, uint
 		return send_local(ep, now, to, data, bytes, deadline, done, err);
 	}
 	f = flow_to(ep, node, to, err);
-	if (f == NULL) {
+	if (f == NULL || check_mtu(ep, f->peer, bytes, err) != COLLNET_OK) {
 		return err->code;
 	}
 	cn_send_enqueue(f, request(ep, f, data, bytes, deadline, done));

@@ -342,14 +342,46 @@ static void place__of_two_owners(void **state)
 	endpoint_fixture_free(w);
 }
 
+static void small_mtu(struct cn_engine_config *c)
+{
+	c->node.mtu = 700;
+}
+
+/* Frames that the other node cannot receive are not sent: what comes behind them arrives. */
+static void send__to_a_smaller_mtu(void **state)
+{
+	static const uint64_t too_long[] = { 700 - CN_WIRE_HEADER - CN_EP_HEAD + 1, 1001, 1 << 16 };
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	static uint8_t data[1 << 16];
+	struct cn_endpoint *a, *b;
+	struct cn_done done = { 0 };
+	struct cn_err err = { 0 };
+
+	(void)state;
+	endpoint_stop_node(w, 1);
+	endpoint_start_node(w, 1, 555, small_mtu);
+	endpoint_meet(w);
+	a = endpoint_open_at(w, 0, 5);
+	b = endpoint_open_at(w, 1, 7);
+	for (size_t i = 0; i < sizeof(too_long) / sizeof(*too_long); i++) {
+		assert_int_equal(cn_endpoint_send(a, w->now, "b", 7, data, too_long[i], CN_NEVER,
+						  &done, &err),
+				 COLLNET_EMISMATCH);
+		assert_string_equal(err.text, "node b has MTU 700, node a 1500: set them alike");
+	}
+	endpoint_one_message(w, a, b, too_long[0] - 1, true);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(send__sizes),	      cmocka_unit_test(send__without_buffers),
-		cmocka_unit_test(recv__truncates),    cmocka_unit_test(local__messages),
-		cmocka_unit_test(local__failures),    cmocka_unit_test(open__little_memory),
-		cmocka_unit_test(send__ends_at_once), cmocka_unit_test(place__of_two_owners),
-		cmocka_unit_test(send__no_flow),
+		cmocka_unit_test(send__to_a_smaller_mtu), cmocka_unit_test(send__sizes),
+		cmocka_unit_test(send__without_buffers),  cmocka_unit_test(recv__truncates),
+		cmocka_unit_test(local__messages),	  cmocka_unit_test(local__failures),
+		cmocka_unit_test(open__little_memory),	  cmocka_unit_test(send__ends_at_once),
+		cmocka_unit_test(place__of_two_owners),	  cmocka_unit_test(send__no_flow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,7 +178,7 @@ static void run_script(struct teams_fixture *w, bool faults)
 
 static void run(struct teams_fixture *w)
 {
-	const bool must_succeed = scenario_must_succeed(w->s);
+	const bool must_succeed = scenario_must_succeed(w->s) && !w->mixed;
 
 	fixture_begin_link_faults(&w->fixture);
 	w->must_succeed = must_succeed;
@@ -188,7 +188,7 @@ static void run(struct teams_fixture *w)
 		if (!w->soon) {
 			cn_sim_run(w->fixture.sim, teams_now(w) + 3000 * CN_MS);
 		}
-		w->must_succeed = true;
+		w->must_succeed = !w->mixed;
 		run_script(w, false);
 	}
 	if (w->fixture.findings == 0) {
@@ -232,13 +232,23 @@ static void widen(struct teams_fixture *w, struct scenario *s, uint64_t *r)
 	}
 }
 
-/* Ports that hold a few frames, ranks that join again, and jobs that do at once after a fault. */
+/* Ports that hold a few frames, hosts of different MTUs, ranks that join again, and jobs that do at
+ * once after a fault. */
 static void go_on(struct teams_fixture *w, struct scenario *s, uint64_t *r)
 {
+	static const uint32_t mtus[] = { 1500, 1500, 1500, 9000 };
 	const bool small = chance(r, 15);
 
 	w->again = chance(r, 75);
 	w->soon = chance(r, 50);
+	if (chance(r, 5)) {
+		for (uint32_t h = 0; h < s->hosts; h++) {
+			w->mtus[h] = PICK(r, mtus);
+			w->mixed |= w->mtus[h] != w->mtus[0];
+		}
+		s->config.engine.node.mtu = 9000;
+		s->config.mtus = w->mtus;
+	}
 	for (uint32_t i = 0; small && i < s->topo->nlinks; i++) {
 		s->topo->links[i].buffer = (uint32_t)between(r, 1, 4);
 	}

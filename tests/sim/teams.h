@@ -88,10 +88,12 @@ struct teams_fixture {
 	uint32_t round;			    /* of scripts */
 	uint32_t depth;
 	enum script_style style;
-	bool again;	      /* ranks join teams in later steps, too, and processes start again */
-	bool soon;	      /* a second script follows at once */
-	bool interface_fails; /* that of the host, where a process would leave or die */
-	bool in_turn;	      /* ranks are on the hosts in turn; false: host by host */
+	bool again; /* ranks join teams in later steps, too, and processes start again */
+	uint32_t mtus[TEAMS_HOSTS]; /* `mixed`: of each host */
+	bool mixed;		    /* they differ: no team of all ranks is ever ready */
+	bool soon;		    /* a second script follows at once */
+	bool interface_fails;	    /* that of the host, where a process would leave or die */
+	bool in_turn;		    /* ranks are on the hosts in turn; false: host by host */
 	bool must_succeed, over;
 	enum verdict verdicts[SCRIPT_STEPS]; /* on a call with options */
 	struct fault_event events[2 * FAULTS_MAX];

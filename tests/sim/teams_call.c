@@ -50,6 +50,10 @@ static const char *wrong(const struct team_call *c)
 			       ? "a message is wrong"
 			       : NULL;
 	case STEP_JOIN:
+		if (p->fixture->mixed) {
+			return "it has nodes of different MTUs";
+		}
+		/* fall through */
 	case STEP_SPLIT:
 	case STEP_DERIVE: {
 		const struct script_team *t = &p->fixture->script.teams[c->team];

@@ -233,6 +233,18 @@ static const char *check_rank_error(const struct claim *k, const char *text)
 		       : "that rank has not left, or died";
 }
 
+/* "node h1 has MTU 1500, node h0 9000". */
+static const char *check_mtus(const struct teams_fixture *w, const char *text)
+{
+	const uint32_t a = oracle_host_named(&w->fixture, text, "node "),
+		       b = oracle_host_named(&w->fixture, text, ", node ");
+
+	return w->mixed && a != UINT32_MAX && b != UINT32_MAX && w->mtus[a] != w->mtus[b] &&
+			       w->mtus[a] == after(text, "has MTU ")
+		       ? NULL
+		       : "their MTUs do not differ";
+}
+
 /* Of an endpoint's message: "node h3 is gone ...", or "no endpoint 105 is open on node h3". Nodes
  * know each other from the first team on. */
 static const char *check_message_error(const struct team_call *c, int status, const char *text)
@@ -247,6 +259,8 @@ static const char *check_message_error(const struct team_call *c, int status, co
 	if (status == COLLNET_ENOENT) {
 		explained = other->gone || other->reopened || !is_calm(w) ||
 			    w->calls[rank].status != COLLNET_OK;
+	} else if (status == COLLNET_EMISMATCH) {
+		return check_mtus(w, text);
 	} else if (status == COLLNET_EPEER) {
 		explained = named != UINT32_MAX &&
 			    oracle_silence_explained(fx, named, c->process->host);
@@ -267,7 +281,9 @@ static const char *check_error(struct claim *k, int status, const char *text)
 {
 	switch (status) {
 	case COLLNET_EIFACE:
-		return check_interface_error(k->c->process->fixture, text);
+		return check_interface_error(k->c->process->world, text);
+	case COLLNET_EMISMATCH:
+		return check_mtus(k->c->process->world, text);
 	case COLLNET_EPEER:
 		return oracle_check_peer_error(&k->c->process->fixture->fixture, text);
 	case COLLNET_ETIMEOUT:

@@ -409,8 +409,9 @@ static void on_fail(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, struct cn_join *j,
 		   struct cn_cursor *c)
 {
+	const bool never_ready = c->at < c->end && cn_get8(c) != 0;
 	uint32_t k;
-	struct cn_team *r = c->at < c->end && cn_get8(c) != 0 ? team_of(e, m, j, &k) : NULL;
+	struct cn_team *r = never_ready ? team_of(e, m, j, &k) : NULL;
 
 	if (r != NULL && r->state == CN_TEAM_READY && !r->nodes[k].left.any) {
 		cn_team_fail(r, true, COLLNET_ERANK, "node %s abandoned job %s before it was ready",
@@ -423,7 +424,7 @@ static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, s
 		    t->owner != j->owner || strcmp(t->job, j->job) != 0) {
 			continue;
 		}
-		if (cn_wireup_committed_of(t, m->peer) == j) {
+		if (!never_ready && cn_wireup_committed_of(t, m->peer) == j) {
 			j->ended = true; /* it may have been ready: its transport decides */
 			return;
 		}

@@ -337,6 +337,7 @@ static const uint64_t findings[] = {
 	12000617, /* a node that heard others of another team was said to be cut off */
 	12000041, /* a rank died with a split in its last step, and the others were not told */
 	40002868, /* a frame that had given way waited for room that one behind it took */
+	52000569, /* a derived team was ready without a rank that had left */
 	30265769, /* the test took a call that was refused, as its parent had failed, for one */
 };
 

@@ -281,9 +281,9 @@ static const char *check_error(struct claim *k, int status, const char *text)
 {
 	switch (status) {
 	case COLLNET_EIFACE:
-		return check_interface_error(k->c->process->world, text);
+		return check_interface_error(k->c->process->fixture, text);
 	case COLLNET_EMISMATCH:
-		return check_mtus(k->c->process->world, text);
+		return check_mtus(k->c->process->fixture, text);
 	case COLLNET_EPEER:
 		return oracle_check_peer_error(&k->c->process->fixture->fixture, text);
 	case COLLNET_ETIMEOUT:

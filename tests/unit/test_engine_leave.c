@@ -272,6 +272,51 @@ static void engine__calls_after_it_was_asked(void **state)
 	engine_fixture_free(w);
 }
 
+static struct cn_member *derive_of_all(struct engine_fixture *w, uint32_t rank)
+{
+	const uint64_t members = 7;
+	struct cn_member *m = NULL;
+	struct cn_err err = { 0 };
+
+	assert_int_equal(cn_team_derive(w->rank[rank].member, w->now, "derived", rank, 3, &members,
+					w->now + SECOND, engine_begin_wait(w, &w->rank[rank].op[0]),
+					&m, &err),
+			 COLLNET_OK);
+	return m;
+}
+
+/* A rank calls a derive and leaves at once, before its node knows of the others' calls, which have
+ * both from it while they wait for each other. They do not go on without it. */
+static void engine__leaves_a_derived_team(void **state)
+{
+	struct engine_fixture *w = engine_fixture(3, NULL, NULL);
+	struct cn_member *m[3];
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	engine_run(w, 100 * CN_MS);
+	m[0] = derive_of_all(w, 0);
+	cn_poller_poll(w->pollers[0], w->now);
+	cn_team_leave(m[0], w->now, false);
+	cn_poller_poll(w->pollers[0], w->now);
+	for (uint32_t r = 1; r < 3; r++) {
+		m[r] = derive_of_all(w, r);
+		cn_poller_poll(w->pollers[r], w->now);
+	}
+	engine_wait_all(w, 0, 2 * SECOND);
+	for (uint32_t r = 1; r < 3; r++) {
+		const struct engine_waiter *x = &w->rank[r].op[0];
+
+		assert_int_equal(x->status, COLLNET_ETIMEOUT);
+		if (strstr(x->text, "job derived: 1 of 3 ranks") == NULL) {
+			fail_msg("rank %u: %s", r, x->text);
+		}
+		cn_team_leave(m[r], w->now, false);
+	}
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +326,7 @@ int main(void)
 		cmocka_unit_test(engine__starts_before_others_are_ready),
 		cmocka_unit_test(engine__late_before_it_is_ready),
 		cmocka_unit_test(engine__calls_after_it_was_asked),
+		cmocka_unit_test(engine__leaves_a_derived_team),
 	};
 
 	print_message("seed %u\n", SEED);

@@ -81,6 +81,20 @@ static bool has_called(const struct claim *k, const struct process *p)
 	return call_of(k, p->rank) != NULL;
 }
 
+/* A fault explains that the rank's call, if it made one, is not known: not one that was over for
+ * long when it called, where ranks join again. */
+static bool is_unheard(const struct claim *k, const struct process *p, const struct team_call *c)
+{
+	const struct teams_fixture *w = p->fixture;
+	bool over = w->again && c != NULL &&
+		    c->at > w->quiet + 2 * w->s->config.engine.node.dead_after + HEARD_BEFORE;
+
+	for (uint32_t i = 0; i < w->s->nfaults; i++) {
+		over &= w->s->faults[i].until != CN_NEVER;
+	}
+	return !over && oracle_silence_explained(&w->fixture, p->host, k->c->process->host);
+}
+
 /* Or its call has failed: then it has left, or is about to. Where it failed at once, as the parent
  * had, nobody was told of it. */
 static bool joined_late(const struct claim *k, const struct process *p)
@@ -88,8 +102,7 @@ static bool joined_late(const struct claim *k, const struct process *p)
 	const struct team_call *c = making_of(k, p->rank);
 
 	return c == NULL || c->at + HEARD_BEFORE > k->deadline || p->left[k->team] ||
-	       (c->completions > 0 && c->status != COLLNET_OK) ||
-	       oracle_silence_explained(&p->fixture->fixture, p->host, k->c->process->host);
+	       (c->completions > 0 && c->status != COLLNET_OK) || is_unheard(k, p, c);
 }
 
 /* Or another rank of the team on its node. */

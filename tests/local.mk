@@ -148,6 +148,7 @@ unit_tests = \
 	tests/unit/test_select \
 	tests/unit/test_select_memory \
 	tests/unit/test_sender \
+	tests/unit/test_sender_lost \
 	tests/unit/test_sender_unheard \
 	tests/unit/test_serial \
 	tests/unit/test_shm_ring \

@@ -6,6 +6,7 @@
  * Deviations: the first window is configured (initial_cwnd); cwnd never falls below 2; after a loss
  * without a timeout cwnd is half of the frames in flight, but not less than half of cwnd or 8,
  * whichever is smaller, because a flight may be small for want of data and not for want of room;
+ * retransmissions that are lost decrease it again (RFC 5681, 4.3) only after the second one;
  * slow start grows only while at least half of cwnd is in use (compare RFC 7661).
  *
  * Invariant: 2 <= cwnd <= the Go-Back-N window.
@@ -28,7 +29,7 @@ void cn_cc_acked(struct cn_cc *c, uint32_t acked, uint32_t ack, uint32_t in_flig
 		 uint32_t send_window);
 /* Frame `una` was lost, `end` was to be sent next. */
 void cn_cc_loss(struct cn_cc *c, uint32_t una, uint32_t end);
-/* The retransmission timer expired. */
+/* The retransmission timer expired, or frame `una` was lost in several retransmissions. */
 void cn_cc_timeout(struct cn_cc *c, uint32_t una, uint32_t end);
 
 #endif

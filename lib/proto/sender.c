@@ -14,6 +14,8 @@
 static const uint32_t max_retries = 14;
 /* Retransmissions of one frame, each after an answer, before its size is suspected. */
 #define SUSPECT_RESENDS 4u
+/* ... before their loss decreases the window further. */
+#define LOST_AGAIN 2u
 
 static const cn_time rnr_first = 5 * CN_MS, rnr_most = 100 * CN_MS;
 
@@ -206,13 +208,19 @@ void cn_sender_nak(struct cn_peer *p, uint32_t sack)
 	if (t->queue.una == t->queue.end) {
 		return;
 	}
-	suspect_path(p);
 	t->rnr_until = 0;
 	lost = cn_rtx_at(&t->queue, t->queue.una);
 	if (lost->type == CN_TYPE_COLL && n->ops->lost != NULL) {
 		n->ops->lost(n->ctx, lost->token);
 	}
-	cn_cc_loss(&t->cc, t->queue.una, t->queue.end);
+	/* Every NAK restarts the timer, so no timeout decreases a window that is itself the reason
+	 * why the first frame is lost each time it is retransmitted. */
+	if (t->una_resends >= LOST_AGAIN) {
+		cn_cc_timeout(&t->cc, t->queue.una, t->queue.end);
+	} else {
+		cn_cc_loss(&t->cc, t->queue.una, t->queue.end);
+	}
+	suspect_path(p);
 	go_back(p, sack);
 	cn_peer_ready(p);
 	t->rto_at = p->node->now + current_rto(p);

@@ -400,23 +400,6 @@ static void sender__no_sample_of_resent_frames(void **state)
 	pair_free(p);
 }
 
-/* The same frame is lost each time it is retransmitted: a NAK for each. */
-static void sender__same_frame_lost_again(void **state)
-{
-	struct pair *p = two(NULL);
-
-	(void)state;
-	p->filter = drop_one_number;
-	drop_seq = pair_peer(p, 0, 1)->tx.queue.end + 40;
-	drop_times = 4;
-	pair_send(p, 0, 1, 400, 1000);
-	arrives(p, 1000 * CN_MS);
-	assert_int_equal(drop_times, 0);
-	assert_int_equal(pair_stats(p, 1).naks_sent, 4);
-	assert_int_equal(pair_stats(p, 0).timeouts, 0);
-	pair_free(p);
-}
-
 /* No retransmission where nothing is lost, whatever the delays up to the acknowledgement's. */
 static void sender__no_spurious_resends(void **state)
 {
@@ -436,35 +419,6 @@ static void sender__no_spurious_resends(void **state)
 		assert_int_equal(pair_stats(p, 1).data_resent, 0);
 		pair_free(p);
 	}
-}
-
-static void reordering(struct cn_node_config *c)
-{
-	c->reorder = CN_REORDER_MAX;
-}
-
-/*
- * Six frames are lost, and when they are sent again, two at a time, the first one once more: the
- * SACK of the second one does not cover the others, which wait for their retransmission.
- */
-static void sender__lost_again_in_a_small_window(void **state)
-{
-	struct pair *p = two(reordering);
-
-	(void)state;
-	p->cut[0][1] = true;
-	pair_send(p, 0, 1, 6, 1000);
-	pair_run(p, 100 * CN_MS);
-	assert_int_equal(pair_stats(p, 0).timeouts, 0);
-	p->cut[0][1] = false;
-	p->filter = drop_one_number;
-	drop_seq = pair_peer(p, 0, 1)->tx.queue.una;
-	drop_times = 1;
-	pair_run(p, 40 * CN_MS);
-	assert_int_equal(drop_times, 0);
-	assert_int_equal(p->flows[0][1].received, 6);
-	assert_int_equal(pair_stats(p, 0).timeouts, 1);
-	pair_free(p);
 }
 
 /* After many frames without a loss, the next one is a reason to send less all the same: numbers go
@@ -585,9 +539,7 @@ int main(void)
 		cmocka_unit_test(sender__slow_start),
 		cmocka_unit_test(sender__slow_start_after_a_timeout),
 		cmocka_unit_test(sender__no_sample_of_resent_frames),
-		cmocka_unit_test(sender__same_frame_lost_again),
 		cmocka_unit_test(sender__no_spurious_resends),
-		cmocka_unit_test(sender__lost_again_in_a_small_window),
 		cmocka_unit_test(sender__first_loss_after_half_a_round),
 		cmocka_unit_test(sender__slow_wire),
 		cmocka_unit_test(sender__tokens_return_at_death),

@@ -13,255 +13,280 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include <mpi.h>
+#include "profile.h"
 
-#define EACH(X)                                                                                    \
-	X(Barrier)                                                                                 \
-	X(Bcast)                                                                                   \
-	X(Gather)                                                                                  \
-	X(Gatherv)                                                                                 \
-	X(Scatter)                                                                                 \
-	X(Scatterv)                                                                                \
-	X(Allgather)                                                                               \
-	X(Allgatherv)                                                                              \
-	X(Alltoall)                                                                                \
-	X(Alltoallv)                                                                               \
-	X(Alltoallw)                                                                               \
-	X(Reduce)                                                                                  \
-	X(Allreduce)                                                                               \
-	X(Reduce_scatter)                                                                          \
-	X(Reduce_scatter_block)                                                                    \
-	X(Scan)                                                                                    \
-	X(Exscan)                                                                                  \
-	X(Ibarrier) X(Ibcast) X(Iallreduce) X(Ialltoall) X(Ialltoallv)
-
-enum {
-#define X(name) name,
-	EACH(X)
-#undef X
-		OPERATIONS
-};
 static const char *const names[] = {
 #define X(name) #name,
-	EACH(X)
+	EACH_BLOCKING(X) EACH_NONBLOCKING(X)
 #undef X
 };
-static double counts[2 * OPERATIONS]; /* calls, bytes */
+static double calls[OPERATIONS], bytes[OPERATIONS];
 
-/* A call, for which this rank accounts for `n` elements. */
-static void add(int op, double n, MPI_Datatype type, MPI_Comm comm)
-{
-	int size, ranks;
-
-	PMPI_Comm_size(comm, &ranks);
-	if (ranks < 2) {
-		return;
-	}
-	counts[2 * op]++;
-	if (n > 0) {
-		PMPI_Type_size(type, &size);
-		counts[2 * op + 1] += n * size;
-	}
-}
-
-static int others(MPI_Comm comm)
+static int ranks(MPI_Comm c)
 {
 	int size;
 
-	PMPI_Comm_size(comm, &size);
-	return size - 1;
+	PMPI_Comm_size(c, &size);
+	return size;
 }
 
-static int me(MPI_Comm comm)
+static int me(MPI_Comm c)
 {
 	int rank;
 
-	PMPI_Comm_rank(comm, &rank);
+	PMPI_Comm_rank(c, &rank);
 	return rank;
 }
 
-static double sum(const int *n, MPI_Comm comm)
+/* A call, for which this rank accounts for `n` elements. */
+static void add(enum operation op, double n, MPI_Datatype t, MPI_Comm c)
 {
-	double s = 0;
+	int size;
 
-	for (int i = 0; i <= others(comm); i++) {
-		s += i != me(comm) ? n[i] : 0;
+	if (ranks(c) < 2) {
+		return;
 	}
-	return s;
+	calls[op]++;
+	if (n > 0) {
+		PMPI_Type_size(t, &size);
+		bytes[op] += n * size;
+	}
 }
 
-static void print(int signal)
+void profile_from_root(enum operation op, int n, MPI_Datatype t, int root, MPI_Comm c)
 {
-	(void)signal;
+	add(op, me(c) == root ? (double)n * (ranks(c) - 1) : 0, t, c);
+}
+
+void profile_at_root(enum operation op, int n, MPI_Datatype t, int root, MPI_Comm c)
+{
+	add(op, me(c) == root ? 0 : n, t, c);
+}
+
+void profile_each(enum operation op, int n, MPI_Datatype t, MPI_Comm c)
+{
+	add(op, (double)n * (ranks(c) - 1), t, c);
+}
+
+void profile_counts(enum operation op, const int *n, MPI_Datatype t, MPI_Comm c)
+{
+	double sum = 0;
+
+	for (int i = 0; i < ranks(c); i++) {
+		sum += i != me(c) ? n[i] : 0;
+	}
+	add(op, sum, t, c);
+}
+
+void profile_types(enum operation op, const int *n, const MPI_Datatype *t, MPI_Comm c)
+{
+	double sum = 0;
+
+	for (int i = 0; i < ranks(c); i++) {
+		int size;
+
+		if (i != me(c) && n[i] > 0) {
+			PMPI_Type_size(t[i], &size);
+			sum += (double)n[i] * size;
+		}
+	}
+	add(op, sum, MPI_BYTE, c);
+}
+
+void profile_own(enum operation op, const int *n, MPI_Datatype t, MPI_Comm c)
+{
+	profile_each(op, n[me(c)], t, c);
+}
+
+void profile_allreduce(int n, MPI_Datatype t, MPI_Comm c)
+{
+	add(Allreduce, 2.0 * n * (ranks(c) - 1) / ranks(c), t, c);
+}
+
+void profile_scan(enum operation op, int n, MPI_Datatype t, MPI_Comm c)
+{
+	add(op, me(c) == 0 ? 0 : n, t, c);
+}
+
+void profile_call(enum operation op, MPI_Comm c)
+{
+	add(op, 0, MPI_BYTE, c);
+}
+
+void profile_print(void)
+{
 	for (int i = 0; i < OPERATIONS; i++) {
-		if (counts[2 * i] > 0) {
-			dprintf(STDERR_FILENO, "profile: %s %.0f %.0f\n", names[i], counts[2 * i],
-				counts[2 * i + 1]);
+		if (calls[i] > 0) {
+			dprintf(STDERR_FILENO, "profile: %s %.0f %.0f\n", names[i], calls[i],
+				bytes[i]);
 		}
 	}
 }
 
+static void on_signal(int signal)
+{
+	(void)signal;
+	profile_print();
+}
+
 __attribute__((constructor)) static void print_on_signal(void)
 {
-	signal(SIGUSR1, print);
+	signal(SIGUSR1, on_signal);
 }
 
 int MPI_Finalize(void)
 {
-	print(0);
+	profile_print();
 	return PMPI_Finalize();
 }
 
 int MPI_Barrier(MPI_Comm c)
 {
-	add(Barrier, 0, MPI_BYTE, c);
+	profile_call(Barrier, c);
 	return PMPI_Barrier(c);
 }
 
 int MPI_Bcast(void *b, int n, MPI_Datatype t, int root, MPI_Comm c)
 {
-	add(Bcast, me(c) == root ? (double)n * others(c) : 0, t, c);
+	profile_from_root(Bcast, n, t, root, c);
 	return PMPI_Bcast(b, n, t, root, c);
 }
 
 int MPI_Gather(const void *s, int ns, MPI_Datatype ts, void *r, int nr, MPI_Datatype tr, int root,
 	       MPI_Comm c)
 {
-	add(Gather, me(c) == root ? 0 : ns, ts, c);
+	profile_at_root(Gather, ns, ts, root, c);
 	return PMPI_Gather(s, ns, ts, r, nr, tr, root, c);
 }
 
 int MPI_Gatherv(const void *s, int ns, MPI_Datatype ts, void *r, const int *nr, const int *d,
 		MPI_Datatype tr, int root, MPI_Comm c)
 {
-	add(Gatherv, me(c) == root ? 0 : ns, ts, c);
+	profile_at_root(Gatherv, ns, ts, root, c);
 	return PMPI_Gatherv(s, ns, ts, r, nr, d, tr, root, c);
 }
 
 int MPI_Scatter(const void *s, int ns, MPI_Datatype ts, void *r, int nr, MPI_Datatype tr, int root,
 		MPI_Comm c)
 {
-	add(Scatter, me(c) == root ? 0 : nr, tr, c);
+	profile_at_root(Scatter, nr, tr, root, c);
 	return PMPI_Scatter(s, ns, ts, r, nr, tr, root, c);
 }
 
 int MPI_Scatterv(const void *s, const int *ns, const int *d, MPI_Datatype ts, void *r, int nr,
 		 MPI_Datatype tr, int root, MPI_Comm c)
 {
-	add(Scatterv, me(c) == root ? 0 : nr, tr, c);
+	profile_at_root(Scatterv, nr, tr, root, c);
 	return PMPI_Scatterv(s, ns, d, ts, r, nr, tr, root, c);
 }
 
 int MPI_Allgather(const void *s, int ns, MPI_Datatype ts, void *r, int nr, MPI_Datatype tr,
 		  MPI_Comm c)
 {
-	add(Allgather, (double)nr * others(c), tr, c);
+	profile_each(Allgather, nr, tr, c);
 	return PMPI_Allgather(s, ns, ts, r, nr, tr, c);
 }
 
 int MPI_Allgatherv(const void *s, int ns, MPI_Datatype ts, void *r, const int *nr, const int *d,
 		   MPI_Datatype tr, MPI_Comm c)
 {
-	add(Allgatherv, (double)nr[me(c)] * others(c), tr, c);
+	profile_own(Allgatherv, nr, tr, c);
 	return PMPI_Allgatherv(s, ns, ts, r, nr, d, tr, c);
 }
 
 int MPI_Alltoall(const void *s, int ns, MPI_Datatype ts, void *r, int nr, MPI_Datatype tr,
 		 MPI_Comm c)
 {
-	add(Alltoall, (double)nr * others(c), tr, c);
+	profile_each(Alltoall, nr, tr, c);
 	return PMPI_Alltoall(s, ns, ts, r, nr, tr, c);
 }
 
 int MPI_Alltoallv(const void *s, const int *ns, const int *ds, MPI_Datatype ts, void *r,
 		  const int *nr, const int *dr, MPI_Datatype tr, MPI_Comm c)
 {
-	add(Alltoallv, sum(nr, c), tr, c);
+	profile_counts(Alltoallv, nr, tr, c);
 	return PMPI_Alltoallv(s, ns, ds, ts, r, nr, dr, tr, c);
 }
 
 int MPI_Alltoallw(const void *s, const int *ns, const int *ds, const MPI_Datatype *ts, void *r,
 		  const int *nr, const int *dr, const MPI_Datatype *tr, MPI_Comm c)
 {
-	double bytes = 0;
-
-	for (int i = 0; i <= others(c); i++) {
-		int size;
-
-		if (i != me(c) && nr[i] > 0) {
-			PMPI_Type_size(tr[i], &size);
-			bytes += (double)nr[i] * size;
-		}
-	}
-	add(Alltoallw, bytes, MPI_BYTE, c);
+	profile_types(Alltoallw, nr, tr, c);
 	return PMPI_Alltoallw(s, ns, ds, ts, r, nr, dr, tr, c);
 }
 
 int MPI_Reduce(const void *s, void *r, int n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm c)
 {
-	add(Reduce, me(c) == root ? 0 : n, t, c);
+	profile_at_root(Reduce, n, t, root, c);
 	return PMPI_Reduce(s, r, n, t, op, root, c);
 }
 
 int MPI_Allreduce(const void *s, void *r, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c)
 {
-	add(Allreduce, 2.0 * n * others(c) / (others(c) + 1), t, c);
+	profile_allreduce(n, t, c);
 	return PMPI_Allreduce(s, r, n, t, op, c);
 }
 
 int MPI_Reduce_scatter(const void *s, void *r, const int *n, MPI_Datatype t, MPI_Op op, MPI_Comm c)
 {
-	add(Reduce_scatter, sum(n, c), t, c);
+	profile_counts(Reduce_scatter, n, t, c);
 	return PMPI_Reduce_scatter(s, r, n, t, op, c);
 }
 
 int MPI_Reduce_scatter_block(const void *s, void *r, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c)
 {
-	add(Reduce_scatter_block, (double)n * others(c), t, c);
+	profile_each(Reduce_scatter_block, n, t, c);
 	return PMPI_Reduce_scatter_block(s, r, n, t, op, c);
 }
 
 int MPI_Scan(const void *s, void *r, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c)
 {
-	add(Scan, me(c) == 0 ? 0 : n, t, c);
+	profile_scan(Scan, n, t, c);
 	return PMPI_Scan(s, r, n, t, op, c);
 }
 
 int MPI_Exscan(const void *s, void *r, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c)
 {
-	add(Exscan, me(c) == 0 ? 0 : n, t, c);
+	profile_scan(Exscan, n, t, c);
 	return PMPI_Exscan(s, r, n, t, op, c);
 }
 
 int MPI_Ibarrier(MPI_Comm c, MPI_Request *q)
 {
-	add(Ibarrier, 0, MPI_BYTE, c);
+	profile_call(Ibarrier, c);
 	return PMPI_Ibarrier(c, q);
 }
 
 int MPI_Ibcast(void *b, int n, MPI_Datatype t, int root, MPI_Comm c, MPI_Request *q)
 {
-	add(Ibcast, 0, t, c);
+	profile_call(Ibcast, c);
 	return PMPI_Ibcast(b, n, t, root, c, q);
+}
+
+int MPI_Iallgather(const void *s, int ns, MPI_Datatype ts, void *r, int nr, MPI_Datatype tr,
+		   MPI_Comm c, MPI_Request *q)
+{
+	profile_call(Iallgather, c);
+	return PMPI_Iallgather(s, ns, ts, r, nr, tr, c, q);
 }
 
 int MPI_Iallreduce(const void *s, void *r, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c,
 		   MPI_Request *q)
 {
-	add(Iallreduce, 0, t, c);
+	profile_call(Iallreduce, c);
 	return PMPI_Iallreduce(s, r, n, t, op, c, q);
 }
 
 int MPI_Ialltoall(const void *s, int ns, MPI_Datatype ts, void *r, int nr, MPI_Datatype tr,
 		  MPI_Comm c, MPI_Request *q)
 {
-	add(Ialltoall, 0, ts, c);
+	profile_call(Ialltoall, c);
 	return PMPI_Ialltoall(s, ns, ts, r, nr, tr, c, q);
 }
 
 int MPI_Ialltoallv(const void *s, const int *ns, const int *ds, MPI_Datatype ts, void *r,
 		   const int *nr, const int *dr, MPI_Datatype tr, MPI_Comm c, MPI_Request *q)
 {
-	add(Ialltoallv, 0, ts, c);
+	profile_call(Ialltoallv, c);
 	return PMPI_Ialltoallv(s, ns, ds, ts, r, nr, dr, tr, c, q);
 }

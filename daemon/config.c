@@ -63,7 +63,7 @@ void cn_config_init(struct cn_config *c)
 	c->ethertype = 0x88B5;
 	c->encapsulation = CN_ENCAPSULATION_DEFAULT;
 	c->window = COLLNET_WINDOW_AUTO;
-	c->peer_timeout_ms = 1500;
+	c->peer_timeout_ms = CN_MSG_PEER_TIMEOUT;
 	c->log_level = COLLNET_LOG_INFO;
 	c->ready_fd = -1;
 }

@@ -270,6 +270,7 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 		.ethertype = o->ethertype,
 		.encapsulation = CN_ENCAPSULATION_DEFAULT,
 		.window = COLLNET_WINDOW_AUTO,
+		.peer_timeout = o->peer_timeout_ms * CN_MS,
 		.advice = cn_link_is_udp(o->link)
 				  ? "check COLLNET_INTERFACE and COLLNET_PEERS on all hosts"
 				  : "check COLLNET_INTERFACE on all hosts",

@@ -50,6 +50,7 @@ int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, stru
 	o->size = sizeof(*o);
 	o->ethertype = DEFAULT_ETHERTYPE;
 	o->timeout_ms = DEFAULT_TIMEOUT;
+	o->peer_timeout_ms = CN_MSG_PEER_TIMEOUT;
 	o->socket = cn_env_value(get, arg, "COLLNET_SOCKET");
 	o->interface = cn_env_value(get, arg, "COLLNET_INTERFACE");
 	o->link = cn_env_value(get, arg, "COLLNET_LINK");
@@ -87,6 +88,12 @@ int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, stru
 	} else if (v != NULL) {
 		record(&rc, err, "COLLNET_TIMEOUT", v,
 		       "milliseconds from 1 to 86400000, or 'none'");
+	}
+	v = cn_env_value(get, arg, "COLLNET_PEER_TIMEOUT");
+	if (v != NULL && cn_parse_uint(v, CN_MSG_PEER_TIMEOUT_MIN, CN_MSG_PEER_TIMEOUT_MAX, &n)) {
+		o->peer_timeout_ms = (uint32_t)n;
+	} else if (v != NULL) {
+		record(&rc, err, "COLLNET_PEER_TIMEOUT", v, "milliseconds from 300 to 60000");
 	}
 	v = cn_env_value(get, arg, "COLLNET_SPIN");
 	if (v != NULL && cn_parse_uint(v, 0, 1, &n)) {

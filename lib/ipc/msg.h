@@ -110,6 +110,7 @@
 #define CN_MSG_TIMEOUT_MAX	86400000u /* milliseconds: a day; or COLLNET_TIMEOUT_NONE */
 #define CN_MSG_PEER_TIMEOUT_MIN 300u	  /* milliseconds */
 #define CN_MSG_PEER_TIMEOUT_MAX 60000u
+#define CN_MSG_PEER_TIMEOUT	1500u /* the default */
 
 enum cn_msg_type {
 	/* from the library */

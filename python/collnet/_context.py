@@ -88,12 +88,12 @@ class Context(Handle):
     A context: a program's handle on the network.
 
     The options are those of struct collnet_options; those that are None come from the environment.
-    timeout, the deadline of calls that specify none, is in seconds.
+    timeout, the deadline of calls that specify none, and peer_timeout are in seconds.
     """
 
     def __init__(self, *, mode=None, socket=None, interface=None, link=None, node=None,
                  topology=None, cluster=None, ethertype=None, spin=None, timeout=None,
-                 encapsulation=None, peers=None, key=None):
+                 encapsulation=None, peers=None, key=None, peer_timeout=None):
         check_caller()
         _close_lingering()
         options = api.collnet_options()
@@ -109,6 +109,8 @@ class Context(Handle):
                 setattr(options, name, api.text(name, value))
         if timeout is not None:
             options.timeout_ms = milliseconds(timeout)
+        if peer_timeout is not None:
+            options.peer_timeout_ms = milliseconds(peer_timeout)
         out = c_void_p()
         code = library.collnet_open(byref(options), byref(out))
         if code != Status.OK:

@@ -19,7 +19,7 @@ EOS
 # An exchange without end, and when and how it ended.
 cat >exchange <<'EOS'
 #!/bin/sh
-collnet bench alltoall --sizes 16k --iterations 1000000 --timeout 15 \
+collnet bench alltoall --sizes 16k --iterations 1000000 --timeout ${TIMEOUT:-15} \
 	2>"$HERE/error.$COLLNET_RANK" &
 echo $! >"$HERE/tmp.$COLLNET_RANK"
 mv "$HERE/tmp.$COLLNET_RANK" "$HERE/pid.$COLLNET_RANK"
@@ -214,6 +214,30 @@ for how in "rank 2 on node h2" "node h2" "--no-daemons"; do
 	again=run_silence
 	failed_with "$how" 0 1 3
 done
+
+# ---- a peer timeout longer than the deadline, in direct mode -----------------------------------
+# A process that is stopped is not given up before the deadline.
+export COLLNET_PEER_TIMEOUT=60000 TIMEOUT=2
+case_of "a process is stopped" --shape 3 --no-daemons -- '
+	if [ $COLLNET_RANK = 2 ]; then
+		exchange & await $HERE/pid.2 20 || exit 3
+		tries=400
+		until [ "$(sed -n "s/.*eth0: *[0-9]* *\([0-9]*\) .*/\1/p" /proc/net/dev)" -gt 500 ]; do
+			[ $((tries -= 1)) -gt 0 ] || exit 3
+			sleep 0.05
+		done
+		kill -STOP $(cat $HERE/pid.2)
+		stamp killed
+		for r in 0 1; do await $HERE/end.$r 20 || exit 4; done
+		kill -KILL $(cat $HERE/pid.2)
+		wait
+	else
+		exchange
+	fi'
+LIMIT=6000 # the deadline, and 2 s in which the team is left
+failed_with "deadline" 0 1
+unset COLLNET_PEER_TIMEOUT TIMEOUT
+LIMIT=3500
 
 # ---- missing ranks ---------------------------------------------------------------------------
 # missing LIST WANTED: of six ranks those of the list do not start.

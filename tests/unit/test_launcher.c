@@ -353,6 +353,7 @@ static void options_from__defaults(void **state)
 	assert_null(o.encapsulation);
 	assert_int_equal(o.ethertype, 0x88B5);
 	assert_int_equal(o.timeout_ms, 30000);
+	assert_int_equal(o.peer_timeout_ms, 1500);
 	assert_int_equal(o.spin, 0);
 }
 
@@ -363,7 +364,8 @@ static void options_from__everything(void **state)
 	const char **env = ENV("COLLNET_MODE=direct", "COLLNET_SOCKET=/s", "COLLNET_INTERFACE=eth7",
 			       "COLLNET_LINK=pcap", "COLLNET_ENCAPSULATION=udp", "COLLNET_NODE=n1",
 			       "COLLNET_TOPOLOGY=/t", "COLLNET_KEY=/k", "COLLNET_CLUSTER=65535",
-			       "COLLNET_ETHERTYPE=0x88b6", "COLLNET_TIMEOUT=1", "COLLNET_SPIN=1");
+			       "COLLNET_ETHERTYPE=0x88b6", "COLLNET_TIMEOUT=1", "COLLNET_SPIN=1",
+			       "COLLNET_PEER_TIMEOUT=300");
 
 	(void)state;
 	assert_int_equal(cn_options_from(lookup, env, &o, NULL), COLLNET_OK);
@@ -378,6 +380,7 @@ static void options_from__everything(void **state)
 	assert_int_equal(o.cluster, 65535);
 	assert_int_equal(o.ethertype, 0x88B6);
 	assert_int_equal(o.timeout_ms, 1);
+	assert_int_equal(o.peer_timeout_ms, 300);
 	assert_int_equal(o.spin, 1);
 	assert_int_equal(cn_options_from(lookup, none, &o, NULL), COLLNET_OK);
 	assert_int_equal(o.timeout_ms, COLLNET_TIMEOUT_NONE);
@@ -386,10 +389,13 @@ static void options_from__everything(void **state)
 static void options_from__wrong_values_are_named(void **state)
 {
 	static const char *const bad[] = {
-		"COLLNET_MODE=fast",	"COLLNET_CLUSTER=65536",  "COLLNET_CLUSTER=-1",
-		"COLLNET_ETHERTYPE=5",	"COLLNET_ETHERTYPE=0x5",  "COLLNET_ETHERTYPE=0x188b5",
-		"COLLNET_ETHERTYPE=0x", "COLLNET_ETHERTYPE=0x8g", "COLLNET_TIMEOUT=0",
-		"COLLNET_TIMEOUT=soon", "COLLNET_SPIN=2",	  "COLLNET_TIMEOUT=86400001",
+		"COLLNET_MODE=fast",	    "COLLNET_CLUSTER=65536",
+		"COLLNET_CLUSTER=-1",	    "COLLNET_ETHERTYPE=5",
+		"COLLNET_ETHERTYPE=0x5",    "COLLNET_ETHERTYPE=0x188b5",
+		"COLLNET_ETHERTYPE=0x",	    "COLLNET_ETHERTYPE=0x8g",
+		"COLLNET_TIMEOUT=0",	    "COLLNET_TIMEOUT=soon",
+		"COLLNET_SPIN=2",	    "COLLNET_TIMEOUT=86400001",
+		"COLLNET_PEER_TIMEOUT=299", "COLLNET_PEER_TIMEOUT=60001",
 	};
 
 	(void)state;

@@ -121,8 +121,8 @@ enum collnet_mode {
  * variables change: COLLNET_MODE (daemon, direct), COLLNET_SOCKET, COLLNET_INTERFACE,
  * COLLNET_LINK (packet, udp, pcap), COLLNET_PEERS, COLLNET_ENCAPSULATION (raw, udp, tcp),
  * COLLNET_NODE, COLLNET_TOPOLOGY, COLLNET_KEY, COLLNET_CLUSTER, COLLNET_ETHERTYPE,
- * COLLNET_TIMEOUT (milliseconds, none), COLLNET_SPIN (0, 1). Strings must stay valid until
- * collnet_open() returns; NULL means not specified.
+ * COLLNET_TIMEOUT (milliseconds, none), COLLNET_PEER_TIMEOUT (milliseconds), COLLNET_SPIN (0, 1).
+ * Strings must stay valid until collnet_open() returns; NULL means not specified.
  */
 struct collnet_options {
 	size_t size; /**< sizeof(struct collnet_options) */
@@ -139,6 +139,7 @@ struct collnet_options {
 	const char *encapsulation; /**< direct: "raw", "udp" or "tcp", equal on all nodes */
 	const char *peers;	   /**< direct, link udp: as COLLNET_PEERS in collnet(7) */
 	const char *key;	   /**< direct: file with the cluster's key, equal on all nodes */
+	uint32_t peer_timeout_ms;  /**< direct: silence after which a node is lost; default 1,500 */
 };
 
 void collnet_options_init(struct collnet_options *o);

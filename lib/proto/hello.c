@@ -16,7 +16,10 @@
  * A node has one nonce per peer at a time, which changes when the session ends. So an echo is good
  * for one session, and old hellos validate nothing. A hello without a valid echo that does not fit
  * the session (the peer restarted, or another host claims so) causes a challenge: the peer is sent
- * the nonce of the session, and whichever incarnation is at that address echoes it.
+ * the nonce of the session, and whichever incarnation is at that address echoes it. That nonce is
+ * older than the session, so a withheld echo of it may be, too. It does not end the session but
+ * causes a challenge with a fresh nonce. An echo of the fresh nonce proves that the peer is present
+ * and has another session or none: the session ends, and the next one uses the fresh nonce.
  */
 #include <stdio.h>
 #include <string.h>
@@ -46,12 +49,25 @@ static uint64_t cookie(const struct cn_node *n, const uint8_t mac[6])
 	return cn_nonce(n, mac, n->evicted << 32);
 }
 
+/* A nonce that is sent in this session only, and not before it. */
+static uint64_t fresh_nonce(const struct cn_peer *p)
+{
+	return cn_nonce(p->node, p->mac, ~p->generation);
+}
+
+uint64_t cn_hello_nonce(const struct cn_peer *p)
+{
+	return p->hello.fresh ? fresh_nonce(p) : p->nonce_out;
+}
+
 static void send_now(struct cn_peer *p, uint8_t flags, uint64_t echo)
 {
 	p->hello.flags = p->hello.due ? p->hello.flags | flags : flags;
 	p->hello.later_at = CN_NEVER;
 	p->hello.due = true;
-	p->hello.echo = echo;
+	if (!p->hello.fresh) { /* a pending challenge keeps its echo */
+		p->hello.echo = echo;
+	}
 	cn_peer_reschedule(p);
 	cn_peer_ready(p);
 }
@@ -81,6 +97,18 @@ static void send_hello(struct cn_peer *p, enum cn_hello_why why, uint8_t flags, 
 		*last = n->now;
 	}
 	send_now(p, flags, echo);
+}
+
+/* Challenges an established peer, whose echo may be old. */
+static void challenge(struct cn_peer *p, uint64_t echo)
+{
+	cn_time *last = &p->hello.last[CN_HELLO_CHALLENGE];
+
+	if (*last == 0 || p->node->now - *last >= CN_HELLO_SPACING) {
+		*last = p->node->now;
+		send_now(p, CN_FLAG_ACKREQ, echo);
+		p->hello.fresh = true;
+	}
 }
 
 /* Replies to a broadcast with jitter, because many nodes reply. */
@@ -222,20 +250,34 @@ static void establish(struct cn_peer *p, const struct contents *s)
 	}
 }
 
+/* Processes a hello of another incarnation or session than the established one. */
+static void process_other(struct cn_peer *p, const struct contents *s)
+{
+	const uint64_t fresh = fresh_nonce(p);
+
+	if (s->echo != fresh) {
+		p->node->counters.stale_frames++;
+		challenge(p, s->nonce);
+		return;
+	}
+	cn_peer_down(p, s->body.epoch != p->epoch ? CN_PEER_RESTARTED : CN_PEER_RESET);
+	p->live.last_rx = p->node->now;
+	p->nonce_out = fresh;
+	establish(p, s);
+}
+
 /* Processes a unicast hello that echoes our nonce. */
 static void process_validated(struct cn_peer *p, const struct contents *s)
 {
+	if (p->state == CN_PEER_UP && (s->body.epoch != p->epoch || s->nonce != p->nonce_in)) {
+		process_other(p, s);
+		return;
+	}
 	p->live.last_rx = p->node->now;
 	if (p->state != CN_PEER_UP) {
 		establish(p, s);
-	} else if (s->body.epoch == p->epoch && s->nonce == p->nonce_in) {
-		if ((s->flags & (CN_FLAG_SOLICIT | CN_FLAG_ACKREQ)) != 0) {
-			send_hello(p, CN_HELLO_REPLY, 0, s->nonce);
-		}
-	} else {
-		cn_peer_down(p, s->body.epoch != p->epoch ? CN_PEER_RESTARTED : CN_PEER_RESET);
-		p->nonce_in = s->nonce;
-		send_hello(p, CN_HELLO_PROOF, CN_FLAG_SOLICIT, s->nonce);
+	} else if ((s->flags & (CN_FLAG_SOLICIT | CN_FLAG_ACKREQ)) != 0) {
+		send_hello(p, CN_HELLO_REPLY, 0, s->nonce);
 	}
 }
 
@@ -338,7 +380,7 @@ void cn_hello_input(struct cn_node *n, const uint8_t mac[6], const struct cn_wir
 		reply_unvalidated(n, mac, &s);
 	} else if ((w->flags & CN_FLAG_UNICAST) == 0) {
 		process_broadcast(p, &s);
-	} else if (s.echo == p->nonce_out) {
+	} else if (s.echo == p->nonce_out || (p->state == CN_PEER_UP && s.echo == fresh_nonce(p))) {
 		process_validated(p, &s);
 	} else {
 		process_unvalidated(p, &s);

@@ -293,7 +293,8 @@ static bool output_peer(struct cn_peer *p, struct cn_frame *out)
 {
 	if (p->hello.due) {
 		p->hello.due = false;
-		build_hello(p->node, p->mac, p->hello.flags, p->nonce_out, p->hello.echo, out);
+		build_hello(p->node, p->mac, p->hello.flags, cn_hello_nonce(p), p->hello.echo, out);
+		p->hello.fresh = false;
 		return true;
 	}
 	if (p->state != CN_PEER_UP) {

@@ -115,7 +115,7 @@ static void nonces(const struct script *s, const uint8_t *frame, uint8_t how, st
 
 	if (p) {
 		nonce += p->nonce_in - 1;
-		echo = p->nonce_out;
+		echo = (how & 64) ? cn_nonce(s->node, p->mac, ~p->generation) : p->nonce_out;
 		h->epoch = (how & 32) ? h->epoch : p->epoch;
 	}
 	echo += how >> 7;

@@ -470,7 +470,10 @@ size_t pair_hello(struct pair *p, uint32_t to, const uint8_t mac[6], const struc
 {
 	struct cn_node *n = p->nodes[to].node;
 	const struct cn_peer *peer = cn_peer_by_mac(n, mac);
-	uint64_t echo = peer != NULL ? peer->nonce_out : cn_nonce(n, mac, n->evicted << 32);
+	/* of an established peer the one that ends the session */
+	uint64_t echo = peer == NULL		    ? cn_nonce(n, mac, n->evicted << 32)
+			: peer->state == CN_PEER_UP ? cn_nonce(n, mac, ~peer->generation)
+						    : peer->nonce_out;
 	struct cn_wire w = {
 		.type = CN_TYPE_HELLO,
 		.flags = flags,

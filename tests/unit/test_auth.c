@@ -364,6 +364,51 @@ static void auth__repeated_frames_do_nothing(void **state)
 	}
 }
 
+/* Keeps b's first hello that echoes a's nonce, and lets nothing else of b arrive. */
+static uint8_t kept[2000];
+static size_t kept_bytes;
+
+static bool withhold(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
+{
+	struct cn_wire w;
+
+	(void)p;
+	(void)to;
+	if (from == 1 && kept_bytes == 0 &&
+	    cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, &w) == CN_WIRE_OK &&
+	    w.type == CN_TYPE_HELLO && (w.seq | w.ack) != 0) {
+		memcpy(kept, f, len);
+		kept_bytes = len;
+	}
+	return from != 1 || kept_bytes == 0;
+}
+
+/* A hello that was kept back ends no later session, however often it comes then. */
+static void auth__withheld_hello(void **state)
+{
+	struct pair *p = pair_new(2, SEED, with_key);
+
+	(void)state;
+	kept_bytes = 0;
+	p->filter = withhold;
+	while (kept_bytes == 0) {
+		pair_run(p, CN_MS);
+	}
+	pair_stop(p, 1);
+	pair_start(p, 1);
+	p->filter = NULL;
+	assert_true(pair_run_up(p, 2000 * CN_MS));
+	pair_exchange(p, 0, 1);
+	for (uint32_t i = 0; i < 100; i++) {
+		pair_input(p, 0, kept, kept_bytes);
+		pair_run(p, 13 * CN_MS);
+	}
+	pair_exchange(p, 0, 1);
+	assert_int_equal(p->nodes[0].downs, 0);
+	assert_int_equal(p->nodes[1].downs, 0);
+	pair_free(p);
+}
+
 /* ---- nodes without the key -------------------------------------------------------------- */
 
 static void refused(void (*config)(struct cn_node_config *), const char *at_a, const char *at_b)
@@ -499,6 +544,7 @@ int main(void)
 		cmocka_unit_test(auth__smallest_mtu),
 		cmocka_unit_test(auth__changed_frames_are_lost),
 		cmocka_unit_test(auth__repeated_frames_do_nothing),
+		cmocka_unit_test(auth__withheld_hello),
 		cmocka_unit_test(auth__another_key_or_none),
 		cmocka_unit_test(auth__strays),
 		cmocka_unit_test(auth__goodbye),

@@ -47,7 +47,7 @@ static int scatter(struct glue_call *k, const struct collnet_coll_options *o)
 static bool ends_here(struct glue_call *k, enum glue_op op, size_t bytes, int *rc)
 {
 	*rc = MPI_SUCCESS;
-	if (bytes == 0 && glue_decide(k, 0)) {
+	if (bytes == 0 && !glue_decides_later(k, 0) && glue_decide(k, 0)) {
 		return true;
 	}
 	if (bytes == 0 || bytes > COLLNET_BLOCK_MAX || !glue_serves(k, op, bytes)) {

@@ -74,6 +74,7 @@ struct glue_comm {
 	bool asking;		     /* the glue calls MPI: what that calls itself, is MPI's */
 	int64_t short_bytes;	     /* at most: calls of glue_serves_untried() that MPI performs */
 	bool reported_short;	     /* that it does */
+	unsigned early;		     /* short calls that MPI performed before the decision */
 };
 
 /* 1: prints one line per communicator to standard error: whether it is served, and if not, why.
@@ -386,6 +387,12 @@ void glue_free_team_of(const void *user);
  */
 #define GLUE_SMALL 16
 bool glue_decide(struct glue_call *k, size_t bytes);
+/*
+ * Whether MPI performs the call because nothing is decided for its communicator, whose calls are
+ * few and short so far: a decision takes longer than they do. The answer is the same on all
+ * ranks.
+ */
+bool glue_decides_later(struct glue_call *k, size_t bytes);
 /* Whether the user wants collnet to perform all operations, on this rank. */
 bool glue_is_always(void);
 /* The same for one call. bytes: of a block, 0 for operations with a count per rank. */

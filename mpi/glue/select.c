@@ -292,7 +292,7 @@ bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
 
 	/* An operation with a count per rank may move any number of bytes. */
 	bytes = bytes == 0 && op != GLUE_Barrier ? COLLNET_BLOCK_MAX : bytes;
-	if (!glue_decide(k, bytes)) {
+	if (glue_decides_later(k, bytes) || !glue_decide(k, bytes)) {
 		return false;
 	}
 	h = &k->c->team->choices[op][class]; /* a persistent call's team has none */
@@ -327,7 +327,7 @@ int64_t glue_short_bytes(collnet_t *context)
 
 bool glue_serves_untried(struct glue_call *k, enum glue_op op, size_t bytes)
 {
-	if (!glue_decide(k, bytes)) {
+	if ((op == GLUE_Allreduce && glue_decides_later(k, bytes)) || !glue_decide(k, bytes)) {
 		return false;
 	}
 	if (k->c->always || k->nonblocking || k->persistent || op != GLUE_Allreduce || bytes == 0 ||

@@ -4,7 +4,9 @@
  *
  * The first collective call of a communicator decides, on all its ranks alike: the ranks exchange
  * whether each can take part (one reduction by MPI's own means), rank 0 names the team, the ranks
- * create it, and a second reduction finds whether all of them succeeded. Congruent communicators
+ * create it, and a second reduction finds whether all of them succeeded. If the ranks of
+ * MPI_COMM_WORLD have a node each, the first EARLY short calls of another communicator do not
+ * decide: MPI performs such calls anyway while they are few (select.c). Congruent communicators
  * share a team, because libraries duplicate communicators freely (FFTW: one per plan) and teams are
  * bounded. Teams are kept until MPI is finalized: a rank may free a communicator before another one
  * makes its first call on a duplicate of it.
@@ -52,6 +54,16 @@ static int verbose;
 static atomic_bool full; /* this process has as many teams as it can have */
 static const char own_team[] = "a team of its own, for non-blocking operations";
 
+#define EARLY 256
+
+/* What all ranks of MPI_COMM_WORLD know alike, if each has a node to itself, none has threads, and
+ * not all operations are collnet's. A thread of a communicator and one of the world could come here
+ * in another order on each rank. */
+static struct {
+	bool known;
+	int64_t short_bytes; /* limit of short calls on the slowest link */
+} world;
+
 void glue_set_verbose(int level)
 {
 	verbose = level;
@@ -71,6 +83,7 @@ void glue_comm_free(struct glue_comm *c)
 
 void glue_finalize(void)
 {
+	world.known = false;
 	glue_destroy_teams();
 	collnet_close(context);
 	context = NULL;
@@ -442,6 +455,53 @@ static void leave_shared(struct glue_comm *c, MPI_Comm comm)
 	}
 }
 
+static void learn_of_world(const struct glue_comm *c, MPI_Comm comm)
+{
+	if (comm == MPI_COMM_WORLD && !c->threads && !c->always &&
+	    c->team->nodes == (uint32_t)c->size) {
+		world.known = true;
+		world.short_bytes = c->short_bytes;
+	}
+}
+
+/* Other processes, which were spawned or connected, know another world. */
+static bool is_in_world(MPI_Comm comm, int size)
+{
+	MPI_Group group, all, common;
+	int n = 0;
+
+	PMPI_Comm_group(comm, &group);
+	PMPI_Comm_group(MPI_COMM_WORLD, &all);
+	PMPI_Group_intersection(group, all, &common);
+	PMPI_Group_size(common, &n);
+	PMPI_Group_free(&common);
+	PMPI_Group_free(&all);
+	PMPI_Group_free(&group);
+	return n == size;
+}
+
+bool glue_decides_later(struct glue_call *k, size_t bytes)
+{
+	struct glue_comm *c = k->c;
+
+	if (!world.known || c->state != GLUE_UNDECIDED || c->wants_team || c->asking ||
+	    k->nonblocking || k->persistent || bytes > (uint64_t)world.short_bytes ||
+	    c->early == EARLY) {
+		return false;
+	}
+	if (c->early == 0) {
+		if (!is_in_world(k->comm, c->size)) {
+			c->early = EARLY;
+			return false;
+		}
+		if (c->rank == 0) {
+			glue_explain(c, k->comm, 1, "few short calls: by MPI");
+		}
+	}
+	c->early++;
+	return true;
+}
+
 /* The call may wait for other ranks. */
 static bool decide_together(struct glue_comm *c, MPI_Comm comm)
 {
@@ -455,6 +515,7 @@ static bool decide_together(struct glue_comm *c, MPI_Comm comm)
 	if (decide(c, comm)) {
 		c->state = GLUE_SERVED;
 		c->tried_team = c->wants_team;
+		learn_of_world(c, comm);
 	} else {
 		glue_free_team_of(c);
 	}

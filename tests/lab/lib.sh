@@ -124,6 +124,22 @@ mpi() {
 	}
 }
 
+# mpi_halves COMMAND: with measured choices, communicators of a part of the ranks have no team before their 257th
+# short call. Ranks that share a node have one at once.
+mpi_halves() {
+	mpi "few calls of communicators" --shape 4 -- "$1" h0:1,h1:1,h2:1,h3:1 4 ./cases halves 64
+	has '^right: halves' out
+	[ "$(grep -c 'of 2 ranks: few short calls: by MPI' out)" = 2 ] || { cat out; fail "halves do not say who performs"; }
+	lacks 'of 2 ranks: served' out
+	mpi "calls of communicators" --shape 4 -- "$1" h0:1,h1:1,h2:1,h3:1 4 ./cases halves 65
+	has '^right: halves' out
+	[ "$(grep -c 'of 2 ranks: served by collnet on 2 nodes' out)" = 2 ] || { cat out; fail "halves have no teams"; }
+	mpi "few calls of ranks that share nodes" --shape 2 -- "$1" h0:2,h1:2 4 ./cases halves 1
+	has '^right: halves' out
+	lacks 'few short calls' out
+	[ "$(grep -c 'of 2 ranks: served by collnet on 2 nodes' out)" = 2 ] || { cat out; fail "halves have no teams"; }
+}
+
 # mpi_neighbours: after a run of ./neighbours with collnet and ./count: all right, of which collnet served only the
 # ordinary operations.
 mpi_neighbours() {

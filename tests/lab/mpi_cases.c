@@ -17,6 +17,7 @@
  *                  whose extent is negative
  *   sums           100 sums of a floating-point number, and 100 of 200 numbers, of two frames
  *   few            100 broadcasts, maxima and barriers: too few short calls for a choice
+ *   halves N       four short calls N times in two halves of an even number of ranks
  *   persistent-choice   an all-to-all often enough for a choice, and a persistent one
  *   long-pairs     a persistent reduction of pairs that are more than 1 GiB only with their holes
  *   recurring      duplicates with and without non-blocking calls, one after another, and how many
@@ -536,6 +537,7 @@ int main(int argc, char **argv)
 		{ "idup", idup },
 		{ "sums", sums },
 		{ "few", few },
+		{ "halves", halves },
 		{ "mixed", mixed },
 		{ "limit", limit },
 		{ "rows", rows },

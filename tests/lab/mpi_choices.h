@@ -34,6 +34,31 @@ static void few(void)
 	}
 }
 
+/* Halves of the ranks: short calls, which no team performs while they are few. */
+static void halves(void)
+{
+	int members;
+	MPI_Comm half;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+	MPI_Comm_size(half, &members);
+	for (int i = 0; i < times; i++) {
+		int value = rank < 2 ? i : -1, most = -1;
+		double one = 1, sum = 0;
+
+		MPI_Bcast(&value, 1, MPI_INT, 0, half);
+		value += rank;
+		MPI_Allreduce(&value, &most, 1, MPI_INT, MPI_MAX, half);
+		MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, half);
+		if (most != i + size - 2 + rank % 2 || sum != members) {
+			wrong("a maximum or a sum");
+		}
+		MPI_Barrier(half);
+	}
+	MPI_Comm_free(&half);
+}
+
 /* Reductions as long as what the glue itself lets MPI reduce, and longer ones. */
 static void reductions(void)
 {

@@ -216,6 +216,7 @@ has '^right: rows' out
 for why in 'collnet .* us, MPI .* us' 'as in a communicator alike'; do
 	[ "$(grep -c "MPI_Alltoall of 131072 bytes and more: $why: by MPI" out)" = 2 ] || { cat out; fail "not twice: $why"; }
 done
+mpi_halves ./with-collnet
 unset SELECT
 echo "ok: the faster one performs an operation, and always the same one the sums of floating-point numbers"
 

@@ -212,6 +212,7 @@ mpi "few short calls of ranks that share nodes" --shape 2 -- ./count ./with-coll
 has '^right: few' out
 frames=$(sed -n 's/^data_sent *\([0-9]*\).*/\1/p' out)
 [ "$frames" -ge 64 ] || { cat out; fail "not the first 32 of each by collnet: $frames frames"; }
+mpi_halves ./with-collnet
 mpi "sums of ranks that share nodes" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases sums
 has '^right: sums' out
 lacks 'by MPI' out

@@ -19,7 +19,9 @@
  * the nonce of the session, and whichever incarnation is at that address echoes it. That nonce is
  * older than the session, so a withheld echo of it may be, too. It does not end the session but
  * causes a challenge with a fresh nonce. An echo of the fresh nonce proves that the peer is present
- * and has another session or none: the session ends, and the next one uses the fresh nonce.
+ * and has another session or none: the session ends, and the next one uses the fresh nonce. If no
+ * answer arrives, the peer may have another session all the same: its broadcast hellos cause
+ * challenges until a frame or a hello shows that it has this one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +51,7 @@ static uint64_t cookie(const struct cn_node *n, const uint8_t mac[6])
 	return cn_nonce(n, mac, n->evicted << 32);
 }
 
-/* A nonce that is sent in this session only, and not before it. */
+/* A nonce that is not sent before this session, which its echo ends. */
 static uint64_t fresh_nonce(const struct cn_peer *p)
 {
 	return cn_nonce(p->node, p->mac, ~p->generation);
@@ -107,7 +109,7 @@ static void challenge(struct cn_peer *p, uint64_t echo)
 	if (*last == 0 || p->node->now - *last >= CN_HELLO_SPACING) {
 		*last = p->node->now;
 		send_now(p, CN_FLAG_ACKREQ, echo);
-		p->hello.fresh = true;
+		p->hello.fresh = p->hello.challenged = true;
 	}
 }
 
@@ -274,6 +276,7 @@ static void process_validated(struct cn_peer *p, const struct contents *s)
 		return;
 	}
 	p->live.last_rx = p->node->now;
+	p->hello.challenged = p->hello.challenged && s->echo != fresh_nonce(p);
 	if (p->state != CN_PEER_UP) {
 		establish(p, s);
 	} else if ((s->flags & (CN_FLAG_SOLICIT | CN_FLAG_ACKREQ)) != 0) {
@@ -304,8 +307,8 @@ static void process_broadcast(struct cn_peer *p, const struct contents *s)
 	if (p->state != CN_PEER_UP) {
 		p->live.last_rx = p->node->now;
 		send_with_jitter(p, CN_FLAG_SOLICIT);
-	} else if (s->body.epoch != p->epoch) {
-		p->node->counters.stale_frames++;
+	} else if (s->body.epoch != p->epoch || p->hello.challenged) {
+		p->node->counters.stale_frames += s->body.epoch != p->epoch;
 		send_with_jitter(p, CN_FLAG_ACKREQ);
 	} else {
 		p->live.last_rx = p->node->now;

@@ -28,6 +28,7 @@ enum cn_hello_why {
 /* Hellos to one peer. */
 struct cn_hello_state {
 	bool due;
+	bool challenged;	    /* with a fresh nonce, and not answered since */
 	bool fresh;		    /* sent with a fresh nonce, not that of the session */
 	uint8_t flags, later_flags; /* flags of the hello that is due, and of the one due later */
 	uint64_t echo, later_echo;  /* the nonce that it echoes; 0: none */

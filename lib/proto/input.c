@@ -200,6 +200,7 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 	}
 	n->counters.frames_received++;
 	p->validated = true;
+	p->hello.challenged = false;
 	cn_liveness_received(p);
 	if (lacks_acked(p, w.ack)) {
 		cn_peer_down(p, CN_PEER_ACKS);

@@ -254,7 +254,7 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 	/* Invalidates frames in flight and echoes of the session. */
 	p->nonce_out = cn_nonce(n, p->mac, ++p->generation);
 	memset(p->hello.last, 0, sizeof(p->hello.last));
-	p->hello.fresh = false;
+	p->hello.fresh = p->hello.challenged = false;
 	p->ack_due = p->nak_due = p->rnr_due = p->ackreq_due = p->path_reply.due = false;
 	cn_path_reset(p);
 	cn_sender_drop_all(p);

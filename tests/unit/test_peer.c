@@ -230,6 +230,33 @@ static void peer__partition_noticed_by_one(void **state)
 	pair_free(p);
 }
 
+/* Hellos are lost while the session is replaced: both end in the same one, without traffic. */
+static void peer__partition_noticed_by_one_in_loss(void **state)
+{
+	(void)state;
+	for (uint32_t seed = 1; seed <= 60; seed++) {
+		struct pair *p = pair_up(2, seed);
+		const struct cn_peer *a, *b;
+
+		pair_expect(p, 0, 1);
+		p->cut[0][1] = p->cut[1][0] = true;
+		pair_run(p, 2500 * CN_MS);
+		assert_false(pair_is_up(p, 0, 1));
+		p->cut[0][1] = p->cut[1][0] = false;
+		p->loss = 200000;
+		pair_run(p, 2000 * CN_MS);
+		p->loss = 0;
+		pair_run(p, 20 * 1000 * CN_MS);
+		assert_true(pair_is_up(p, 0, 1) && pair_is_up(p, 1, 0));
+		a = pair_peer(p, 0, 1);
+		b = pair_peer(p, 1, 0);
+		if (a->nonce_in != b->nonce_out || a->nonce_out != b->nonce_in) {
+			fail_msg("seed %u: two sessions\n%s", seed, p->log);
+		}
+		pair_free(p);
+	}
+}
+
 static void peer__partition_noticed_by_both(void **state)
 {
 	(void)state;
@@ -427,6 +454,7 @@ int main(void)
 		cmocka_unit_test(peer__bye_taken_back),
 		cmocka_unit_test(peer__one_way_cable),
 		cmocka_unit_test(peer__partition_noticed_by_one),
+		cmocka_unit_test(peer__partition_noticed_by_one_in_loss),
 		cmocka_unit_test(peer__partition_noticed_by_both),
 		cmocka_unit_test(peer__flapping_cables_settle),
 		cmocka_unit_test(peer__other_mtu_is_known),

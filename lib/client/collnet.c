@@ -133,6 +133,9 @@ static int settle_options(const struct collnet_options *o, struct collnet_option
 		return cn_fail(err, COLLNET_EINVAL, "timeout_ms is %u: expected 1 to %u",
 			       out->timeout_ms, CN_MSG_TIMEOUT_MAX);
 	}
+	if (out->peer_timeout_ms == 0) {
+		out->peer_timeout_ms = CN_MSG_PEER_TIMEOUT;
+	}
 	if (out->peer_timeout_ms < CN_MSG_PEER_TIMEOUT_MIN ||
 	    out->peer_timeout_ms > CN_MSG_PEER_TIMEOUT_MAX) {
 		return cn_fail(err, COLLNET_EINVAL, "peer_timeout_ms is %u: expected %u to %u",

@@ -50,7 +50,6 @@ int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, stru
 	o->size = sizeof(*o);
 	o->ethertype = DEFAULT_ETHERTYPE;
 	o->timeout_ms = DEFAULT_TIMEOUT;
-	o->peer_timeout_ms = CN_MSG_PEER_TIMEOUT;
 	o->socket = cn_env_value(get, arg, "COLLNET_SOCKET");
 	o->interface = cn_env_value(get, arg, "COLLNET_INTERFACE");
 	o->link = cn_env_value(get, arg, "COLLNET_LINK");

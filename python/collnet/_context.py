@@ -15,7 +15,7 @@ from ctypes import byref, c_size_t, c_uint16, c_uint32, c_void_p
 from . import _library as api
 from ._buffer import Buffer
 from ._library import (NAME_MAX, Handle, LogLevel, Status, check_caller, error, library,
-                       milliseconds)
+                       milliseconds, peer_milliseconds)
 from ._request import MANY, Receive, Request, make_team
 from ._team import Team
 
@@ -110,7 +110,7 @@ class Context(Handle):
         if timeout is not None:
             options.timeout_ms = milliseconds(timeout)
         if peer_timeout is not None:
-            options.peer_timeout_ms = milliseconds(peer_timeout)
+            options.peer_timeout_ms = peer_milliseconds(peer_timeout)
         out = c_void_p()
         code = library.collnet_open(byref(options), byref(out))
         if code != Status.OK:

@@ -168,8 +168,7 @@ class collnet_options(_Structure):
         ("size", c_size_t), ("mode", c_int), ("socket", c_char_p), ("interface", c_char_p),
         ("link", c_char_p), ("node", c_char_p), ("topology", c_char_p), ("cluster", c_uint16),
         ("ethertype", c_uint16), ("spin", c_int), ("timeout_ms", c_uint32),
-        ("encapsulation", c_char_p), ("peers", c_char_p), ("key", c_char_p),
-        ("peer_timeout_ms", c_uint32)]
+        ("peer_timeout_ms", c_uint32), ("encapsulation", c_char_p), ("peers", c_char_p), ("key", c_char_p)]
 
 
 class collnet_team_options(_Structure):
@@ -399,6 +398,13 @@ def milliseconds(timeout):
         raise ValueError(f"timeout: {timeout!r} is not a positive number of seconds of at most "
                          f"{TIMEOUT_MAX}; math.inf is none")
     return max(1, int(value * 1000))
+
+
+def peer_milliseconds(timeout):
+    """A peer timeout of the library from seconds."""
+    if not isinstance(timeout, (int, float)) or not 0.3 <= timeout <= 60:
+        raise ValueError(f"peer_timeout: {timeout!r} is not a number of seconds from 0.3 to 60")
+    return int(timeout * 1000)
 
 
 def frames(window):

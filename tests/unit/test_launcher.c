@@ -353,7 +353,7 @@ static void options_from__defaults(void **state)
 	assert_null(o.encapsulation);
 	assert_int_equal(o.ethertype, 0x88B5);
 	assert_int_equal(o.timeout_ms, 30000);
-	assert_int_equal(o.peer_timeout_ms, 1500);
+	assert_int_equal(o.peer_timeout_ms, 0);
 	assert_int_equal(o.spin, 0);
 }
 

@@ -136,10 +136,10 @@ struct collnet_options {
 	uint16_t ethertype;	   /**< direct: EtherType, UDP or TCP port; default 0x88B5 */
 	int spin;		   /**< direct: busy-wait instead of sleeping in poll() */
 	uint32_t timeout_ms;	   /**< deadline of calls that specify none; default 30,000 */
+	uint32_t peer_timeout_ms;  /**< direct: silence after which a node is lost; 0: 1,500 */
 	const char *encapsulation; /**< direct: "raw", "udp" or "tcp", equal on all nodes */
 	const char *peers;	   /**< direct, link udp: as COLLNET_PEERS in collnet(7) */
 	const char *key;	   /**< direct: file with the cluster's key, equal on all nodes */
-	uint32_t peer_timeout_ms;  /**< direct: silence after which a node is lost; default 1,500 */
 };
 
 void collnet_options_init(struct collnet_options *o);

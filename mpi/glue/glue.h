@@ -294,6 +294,8 @@ enum glue_op {
 		GLUE_NOPS
 };
 
+#define GLUE_UNTRIED_BYTES (16u << 10) /* smaller blocks are tried only after some calls */
+
 #define GLUE_CLASSES 31 /* of sizes: powers of two */
 #define GLUE_TRIALS  5	/* that are compared, of each */
 

@@ -45,8 +45,8 @@ static const struct {
 	{ 1, 2000000, 4 },	{ 2, 2000000, 1.5 },
 };
 
-#define UNTRIED	      32
-#define UNTRIED_BYTES (16u << 10) /* of a block; smaller ones are small */
+/* Of blocks of less than GLUE_UNTRIED_BYTES. */
+#define UNTRIED 32
 
 /* Of short ones: a program that makes fewer pays for no trials, which cost up to 30 such calls. */
 #define UNTRIED_SHORT 256
@@ -305,7 +305,7 @@ bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
 	}
 	const bool by_mpi = is_short(k, bytes);
 
-	if (bytes < UNTRIED_BYTES && h->untried < (by_mpi ? UNTRIED_SHORT : UNTRIED)) {
+	if (bytes < GLUE_UNTRIED_BYTES && h->untried < (by_mpi ? UNTRIED_SHORT : UNTRIED)) {
 		h->untried++;
 		return !by_mpi;
 	}

@@ -5,11 +5,11 @@
  * The first collective call of a communicator decides, on all its ranks alike: the ranks exchange
  * whether each can take part (one reduction by MPI's own means), rank 0 names the team, the ranks
  * create it, and a second reduction finds whether all of them succeeded. If the ranks of
- * MPI_COMM_WORLD have a node each, the first EARLY short calls of another communicator do not
- * decide: MPI performs such calls anyway while they are few (select.c). Congruent communicators
- * share a team, because libraries duplicate communicators freely (FFTW: one per plan) and teams are
- * bounded. Teams are kept until MPI is finalized: a rank may free a communicator before another one
- * makes its first call on a duplicate of it.
+ * MPI_COMM_WORLD have a node each, the first EARLY short calls of a communicator of a part of them
+ * do not decide: MPI performs such calls anyway while they are few (select.c). Congruent
+ * communicators share a team, because libraries duplicate communicators freely (FFTW: one per plan)
+ * and teams are bounded. Teams are kept until MPI is finalized: a rank may free a communicator
+ * before another one makes its first call on a duplicate of it.
  *
  * With threads, two communicators may be in collectives at once, in another order on each rank.
  * Each then has a team of its own, in a context of its own, since only one thread at a time may use
@@ -56,11 +56,12 @@ static const char own_team[] = "a team of its own, for non-blocking operations";
 
 #define EARLY 256
 
-/* What all ranks of MPI_COMM_WORLD know alike, if each has a node to itself, none has threads, and
- * not all operations are collnet's. A thread of a communicator and one of the world could come here
- * in another order on each rank. */
+/* What all ranks of MPI_COMM_WORLD know alike, if each has a node to itself, and none has threads
+ * or lets collnet perform all operations. A thread of a communicator and one of the world could
+ * come here in another order on each rank. */
 static struct {
 	bool known;
+	int size;
 	int64_t short_bytes; /* limit of short calls on the slowest link */
 } world;
 
@@ -339,7 +340,17 @@ static struct glue_team *find_common(struct glue_comm *c, MPI_Comm comm, const s
 
 /* What the ranks compare. Threads, selection and the rate of the link may be those of one rank: all
  * must come to the same decisions. */
-enum { CAN, HOST, TEAM = HOST + PAIR, ROOM = TEAM + PAIR, NO_THREADS, ALWAYS, SHORT, NVALUES };
+enum {
+	CAN,
+	HOST,
+	TEAM = HOST + PAIR,
+	ROOM = TEAM + PAIR,
+	NO_THREADS,
+	ALWAYS,
+	MEASURED,
+	SHORT,
+	NVALUES
+};
 
 /* Whether this process can have another team without a parent. */
 static bool has_room(const struct glue_comm *c)
@@ -348,6 +359,17 @@ static bool has_room(const struct glue_comm *c)
 
 	return !full && (!c->mpi->threads || getrlimit(RLIMIT_NOFILE, &l) != 0 ||
 			 glue_count_contexts() < l.rlim_cur / DESCRIPTORS_PER_CONTEXT);
+}
+
+/* v: what the ranks of the world have agreed on. */
+static void learn_of_world(const struct glue_comm *c, const int64_t v[NVALUES])
+{
+	if (!c->threads && v[MEASURED] != 0 && c->team->nodes == (uint32_t)c->size) {
+		world.known = true;
+		world.size = c->size;
+		world.short_bytes = v[SHORT] < GLUE_UNTRIED_BYTES ? v[SHORT]
+								  : GLUE_UNTRIED_BYTES - 1;
+	}
 }
 
 static bool decide(struct glue_comm *c, MPI_Comm comm)
@@ -370,6 +392,7 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 	v[ROOM] = has_room(c);
 	v[NO_THREADS] = !c->threads;
 	v[ALWAYS] = glue_is_always();
+	v[MEASURED] = !glue_is_always();
 	v[SHORT] = context != NULL ? glue_short_bytes(context) : 0;
 	if (glue_min_by_mpi(c, v, NVALUES, comm) != MPI_SUCCESS) {
 		return false;
@@ -404,6 +427,9 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 		if (c->team == NULL) {
 			return false;
 		}
+	}
+	if (comm == MPI_COMM_WORLD) {
+		learn_of_world(c, v);
 	}
 	if (c->rank == 0) {
 		snprintf(why, sizeof(why), "served by collnet on %u nodes", c->team->nodes);
@@ -455,15 +481,6 @@ static void leave_shared(struct glue_comm *c, MPI_Comm comm)
 	}
 }
 
-static void learn_of_world(const struct glue_comm *c, MPI_Comm comm)
-{
-	if (comm == MPI_COMM_WORLD && !c->threads && !c->always &&
-	    c->team->nodes == (uint32_t)c->size) {
-		world.known = true;
-		world.short_bytes = c->short_bytes;
-	}
-}
-
 /* Other processes, which were spawned or connected, know another world. */
 static bool is_in_world(MPI_Comm comm, int size)
 {
@@ -490,7 +507,8 @@ bool glue_decides_later(struct glue_call *k, size_t bytes)
 		return false;
 	}
 	if (c->early == 0) {
-		if (!is_in_world(k->comm, c->size)) {
+		/* A duplicate of the world has the world's team and choices. */
+		if (c->size == world.size || !is_in_world(k->comm, c->size)) {
 			c->early = EARLY;
 			return false;
 		}
@@ -515,7 +533,6 @@ static bool decide_together(struct glue_comm *c, MPI_Comm comm)
 	if (decide(c, comm)) {
 		c->state = GLUE_SERVED;
 		c->tried_team = c->wants_team;
-		learn_of_world(c, comm);
 	} else {
 		glue_free_team_of(c);
 	}

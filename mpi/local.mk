@@ -11,7 +11,8 @@ mpi_glue = \
 	mpi/glue/select.c \
 	mpi/glue/team.c \
 	mpi/glue/vector.c \
-	mpi/glue/wait.c
+	mpi/glue/wait.c \
+	mpi/glue/world.c
 
 if HAVE_OPENMPI
 openmpi_LTLIBRARIES = mpi/mca_coll_collnet.la

@@ -395,6 +395,10 @@ bool glue_decide(struct glue_call *k, size_t bytes);
  * ranks.
  */
 bool glue_decides_later(struct glue_call *k, size_t bytes);
+/* MPI_COMM_WORLD is served, each of its ranks has a node to itself, and none has threads or lets
+ * collnet perform all operations. All ranks call it at once. */
+void glue_learn_of_world(const struct glue_comm *c);
+void glue_forget_world(void);
 /* Whether the user wants collnet to perform all operations, on this rank. */
 bool glue_is_always(void);
 /* The same for one call. bytes: of a block, 0 for operations with a count per rank. */

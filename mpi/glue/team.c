@@ -4,12 +4,11 @@
  *
  * The first collective call of a communicator decides, on all its ranks alike: the ranks exchange
  * whether each can take part (one reduction by MPI's own means), rank 0 names the team, the ranks
- * create it, and a second reduction finds whether all of them succeeded. If the ranks of
- * MPI_COMM_WORLD have a node each, the first EARLY short calls of a communicator of a part of them
- * do not decide: MPI performs such calls anyway while they are few (select.c). Congruent
- * communicators share a team, because libraries duplicate communicators freely (FFTW: one per plan)
- * and teams are bounded. Teams are kept until MPI is finalized: a rank may free a communicator
- * before another one makes its first call on a duplicate of it.
+ * create it, and a second reduction finds whether all of them succeeded. Few short calls decide
+ * nothing where MPI performs them anyway (world.c). Congruent communicators share a team, because
+ * libraries duplicate communicators freely (FFTW: one per plan) and teams are bounded. Teams are
+ * kept until MPI is finalized: a rank may free a communicator before another one makes its first
+ * call on a duplicate of it.
  *
  * With threads, two communicators may be in collectives at once, in another order on each rank.
  * Each then has a team of its own, in a context of its own, since only one thread at a time may use
@@ -54,17 +53,6 @@ static int verbose;
 static atomic_bool full; /* this process has as many teams as it can have */
 static const char own_team[] = "a team of its own, for non-blocking operations";
 
-#define EARLY 256
-
-/* What all ranks of MPI_COMM_WORLD know alike, if each has a node to itself, and none has threads
- * or lets collnet perform all operations. A thread of a communicator and one of the world could
- * come here in another order on each rank. */
-static struct {
-	bool known;
-	int size;
-	int64_t short_bytes; /* limit of short calls on the slowest link */
-} world;
-
 void glue_set_verbose(int level)
 {
 	verbose = level;
@@ -84,7 +72,7 @@ void glue_comm_free(struct glue_comm *c)
 
 void glue_finalize(void)
 {
-	world.known = false;
+	glue_forget_world();
 	glue_destroy_teams();
 	collnet_close(context);
 	context = NULL;
@@ -361,17 +349,6 @@ static bool has_room(const struct glue_comm *c)
 			 glue_count_contexts() < l.rlim_cur / DESCRIPTORS_PER_CONTEXT);
 }
 
-/* v: what the ranks of the world have agreed on. */
-static void learn_of_world(const struct glue_comm *c, const int64_t v[NVALUES])
-{
-	if (!c->threads && v[MEASURED] != 0 && c->team->nodes == (uint32_t)c->size) {
-		world.known = true;
-		world.size = c->size;
-		world.short_bytes = v[SHORT] < GLUE_UNTRIED_BYTES ? v[SHORT]
-								  : GLUE_UNTRIED_BYTES - 1;
-	}
-}
-
 static bool decide(struct glue_comm *c, MPI_Comm comm)
 {
 	int64_t v[NVALUES];
@@ -428,8 +405,9 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 			return false;
 		}
 	}
-	if (comm == MPI_COMM_WORLD) {
-		learn_of_world(c, v);
+	if (comm == MPI_COMM_WORLD && !c->threads && v[MEASURED] != 0 &&
+	    c->team->nodes == (uint32_t)c->size) {
+		glue_learn_of_world(c);
 	}
 	if (c->rank == 0) {
 		snprintf(why, sizeof(why), "served by collnet on %u nodes", c->team->nodes);
@@ -479,45 +457,6 @@ static void leave_shared(struct glue_comm *c, MPI_Comm comm)
 		memcpy(own->choices, c->team->choices, sizeof(own->choices));
 		c->team = own;
 	}
-}
-
-/* Other processes, which were spawned or connected, know another world. */
-static bool is_in_world(MPI_Comm comm, int size)
-{
-	MPI_Group group, all, common;
-	int n = 0;
-
-	PMPI_Comm_group(comm, &group);
-	PMPI_Comm_group(MPI_COMM_WORLD, &all);
-	PMPI_Group_intersection(group, all, &common);
-	PMPI_Group_size(common, &n);
-	PMPI_Group_free(&common);
-	PMPI_Group_free(&all);
-	PMPI_Group_free(&group);
-	return n == size;
-}
-
-bool glue_decides_later(struct glue_call *k, size_t bytes)
-{
-	struct glue_comm *c = k->c;
-
-	if (!world.known || c->state != GLUE_UNDECIDED || c->wants_team || c->asking ||
-	    k->nonblocking || k->persistent || bytes > (uint64_t)world.short_bytes ||
-	    c->early == EARLY) {
-		return false;
-	}
-	if (c->early == 0) {
-		/* A duplicate of the world has the world's team and choices. */
-		if (c->size == world.size || !is_in_world(k->comm, c->size)) {
-			c->early = EARLY;
-			return false;
-		}
-		if (c->rank == 0) {
-			glue_explain(c, k->comm, 1, "few short calls: by MPI");
-		}
-	}
-	c->early++;
-	return true;
 }
 
 /* The call may wait for other ranks. */

@@ -389,6 +389,8 @@ void glue_free_team_of(const void *user);
  */
 #define GLUE_SMALL 16
 bool glue_decide(struct glue_call *k, size_t bytes);
+/* Whether all ranks of the communicator, of which there are `size`, are in the group. */
+bool glue_is_part_of(MPI_Group group, MPI_Comm comm, int size);
 /*
  * Whether MPI performs the call because nothing is decided for its communicator, whose calls are
  * few and short so far: a decision takes longer than they do. The answer is the same on all

@@ -33,20 +33,32 @@ void glue_forget_world(void)
 	world.known = false;
 }
 
+bool glue_is_part_of(MPI_Group group, MPI_Comm comm, int size)
+{
+	MPI_Group members, common;
+	int n = 0;
+
+	if (PMPI_Comm_group(comm, &members) != MPI_SUCCESS) {
+		return false;
+	}
+	if (PMPI_Group_intersection(members, group, &common) == MPI_SUCCESS) {
+		PMPI_Group_size(common, &n);
+		PMPI_Group_free(&common);
+	}
+	PMPI_Group_free(&members);
+	return n == size;
+}
+
 /* Other processes, which were spawned or connected, know another world. */
 static bool is_in_world(MPI_Comm comm, int size)
 {
-	MPI_Group group, all, common;
-	int n = 0;
+	MPI_Group all;
+	bool is;
 
-	PMPI_Comm_group(comm, &group);
 	PMPI_Comm_group(MPI_COMM_WORLD, &all);
-	PMPI_Group_intersection(group, all, &common);
-	PMPI_Group_size(common, &n);
-	PMPI_Group_free(&common);
+	is = glue_is_part_of(all, comm, size);
 	PMPI_Group_free(&all);
-	PMPI_Group_free(&group);
-	return n == size;
+	return is;
 }
 
 bool glue_decides_later(struct glue_call *k, size_t bytes)

@@ -151,24 +151,6 @@ static int forget(MPI_Comm comm, int key, void *value, void *extra)
 	return MPI_SUCCESS;
 }
 
-/* Whether all ranks are of this job. Of those of another one it is not known whether they have this
- * library. */
-static bool is_of_world(MPI_Comm comm, int size)
-{
-	MPI_Group group, inside;
-	int n = 0;
-
-	if (PMPI_Comm_group(comm, &group) != MPI_SUCCESS) {
-		return false;
-	}
-	if (PMPI_Group_intersection(group, world, &inside) == MPI_SUCCESS) {
-		PMPI_Group_size(inside, &n);
-		PMPI_Group_free(&inside);
-	}
-	PMPI_Group_free(&group);
-	return n == size;
-}
-
 /* NULL: left to MPICH, which also reports errors of arguments. A communicator that is being freed
  * has lost its attribute, perhaps. */
 static struct glue_comm *comm_of(MPI_Comm comm)
@@ -195,7 +177,8 @@ static struct glue_comm *comm_of(MPI_Comm comm)
 		return NULL;
 	}
 	glue_comm_init(c, &mpich, NULL, rank, size);
-	if (!is_of_world(comm, size)) {
+	/* It is not known whether ranks of another job have this library. */
+	if (!glue_is_part_of(world, comm, size)) {
 		c->state = GLUE_NOT_SERVED;
 		glue_explain(c, comm, 1, "not served: it has ranks of another job");
 	}

@@ -168,7 +168,8 @@ class collnet_options(_Structure):
         ("size", c_size_t), ("mode", c_int), ("socket", c_char_p), ("interface", c_char_p),
         ("link", c_char_p), ("node", c_char_p), ("topology", c_char_p), ("cluster", c_uint16),
         ("ethertype", c_uint16), ("spin", c_int), ("timeout_ms", c_uint32),
-        ("peer_timeout_ms", c_uint32), ("encapsulation", c_char_p), ("peers", c_char_p), ("key", c_char_p)]
+        ("peer_timeout_ms", c_uint32), ("encapsulation", c_char_p), ("peers", c_char_p),
+        ("key", c_char_p)]
 
 
 class collnet_team_options(_Structure):

@@ -209,12 +209,13 @@ static bool is_clear(unsigned trials, int64_t longer, int64_t shorter)
 	return false;
 }
 
-/* Trials of a collnet that is much slower end early also where the calls are short: if that is
- * wrong, they are what they would be without collnet. */
-static bool is_slow(enum glue_by by, unsigned trials, const int64_t took[2])
+/* Trials of a collnet that is much slower, or too often for its choice, end early also where the
+ * calls are short: if that is wrong, they are what they would be without collnet. */
+static bool is_slow(const struct comparison *x, unsigned trials)
 {
-	return by == GLUE_BY_MPI && trials >= SLOW_TRIALS &&
-	       (double)took[GLUE_BY_COLLNET] >= SLOW_RATIO * (double)took[GLUE_BY_MPI];
+	return trials >= SLOW_TRIALS &&
+	       (x->pairs - x->faster > LOST_MAX ||
+		(double)x->took[GLUE_BY_COLLNET] >= SLOW_RATIO * (double)x->took[GLUE_BY_MPI]);
 }
 
 static void note(const struct trial *t, enum glue_found found)
@@ -236,7 +237,7 @@ static void settle(const struct glue_call *k, const struct trial *t)
 	/* A program's start disturbs the first one by collnet, and it sets up more than MPI's. */
 	clearly = is_clear(trials, x.took[!h->by], x.took[h->by]) &&
 		  (trials > 0 || h->by == GLUE_BY_COLLNET);
-	h->decided = clearly || trials == GLUE_TRIALS || is_slow(h->by, trials, x.took);
+	h->decided = clearly || trials == GLUE_TRIALS || is_slow(&x, trials);
 	if (h->decided) {
 		note(t, !clearly		   ? GLUE_NOTHING
 			: h->by == GLUE_BY_COLLNET ? GLUE_CLEARLY_COLLNET

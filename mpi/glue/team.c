@@ -30,6 +30,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,9 @@
 
 /* All ranks are running: a reduction among them has just completed. */
 #define CREATE_TIMEOUT_MS 10000u
+
+/* During the creation of a team, MPI's progress runs once in this time. */
+#define PROGRESS_NS 1000000
 
 /* A context has two descriptors. Those of communicators are at most a quarter of the process's. */
 #define DESCRIPTORS_PER_CONTEXT 8
@@ -139,7 +143,7 @@ struct creation {
 	struct collnet_team_options o;
 	int status;
 	char why[256]; /* of a failure; collnet_error() has it in the same thread only */
-	atomic_bool done;
+	sem_t done;
 };
 
 static void *create_in_thread(void *arg)
@@ -151,24 +155,38 @@ static void *create_in_thread(void *arg)
 	if (n->status != COLLNET_OK) {
 		snprintf(n->why, sizeof(n->why), "%s", collnet_error(n->t->context));
 	}
-	atomic_store(&n->done, true);
+	sem_post(&n->done);
 	return NULL;
+}
+
+/* Waits for a while. */
+static bool is_done(struct creation *n)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += PROGRESS_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	return sem_timedwait(&n->done, &until) == 0;
 }
 
 static int create_during_progress(const struct glue_comm *c, struct creation *n)
 {
-	const struct timespec pause = { 0, 100 * 1000 };
 	pthread_t thread;
 
+	sem_init(&n->done, 0, 0);
 	if (pthread_create(&thread, NULL, create_in_thread, n) != 0) {
 		create_in_thread(n);
-		return n->status;
+	} else {
+		while (!is_done(n)) {
+			c->mpi->progress();
+		}
+		pthread_join(thread, NULL);
 	}
-	while (!atomic_load(&n->done)) {
-		c->mpi->progress();
-		nanosleep(&pause, NULL);
-	}
-	pthread_join(thread, NULL);
+	sem_destroy(&n->done);
 	return n->status;
 }
 

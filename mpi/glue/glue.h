@@ -309,6 +309,9 @@ struct glue_choice {
 	unsigned deferred;		/* others while communicators alike were in trials */
 	unsigned calls;			/* trials of both */
 	int64_t latest;			/* ns of this rank in the latest trial */
+	int64_t since, delay;		/* begin of the trials, and what this rank had waited for a
+					 * processor until then */
+	bool busy;			/* ranks wait for processors */
 	int64_t ns[2][1 + GLUE_TRIALS]; /* of the slowest rank; the first sets up connections */
 };
 

@@ -65,6 +65,13 @@ static const struct {
 #define MARGIN	 1.1
 #define LOST_MAX 1
 
+/* Where ranks wait for processors for this share of the time, in thousandths, collnetd takes them
+ * from ranks that compute, so a call costs more than the time in it. Calls of BUSY_NS or longer
+ * wait for links. */
+#define BUSY_SHARE  250
+#define BUSY_MARGIN 2.0
+#define BUSY_NS	    20000000
+
 /* Trials of shorter calls are seldom clear. */
 #define LONG_NS 2000000
 
@@ -119,7 +126,7 @@ static unsigned class_of(size_t bytes)
 /* Of 1 to GLUE_TRIALS numbers; of an even number of them the lower middle one. */
 static int64_t median(const int64_t *v, unsigned n)
 {
-	int64_t sorted[GLUE_TRIALS];
+	int64_t sorted[GLUE_TRIALS] = { 0 };
 
 	for (unsigned i = 0; i < n; i++) {
 		unsigned at = i;
@@ -161,12 +168,13 @@ struct comparison {
 	int64_t took[2]; /* medians */
 	unsigned pairs;
 	unsigned faster; /* in so many of them collnet was */
+	bool busy;
 };
 
 static struct comparison compare(const struct glue_choice *h)
 {
 	const unsigned first = h->calls > 2 ? 1 : 0;
-	struct comparison x = { .pairs = h->calls / 2 - first };
+	struct comparison x = { .pairs = h->calls / 2 - first, .busy = h->busy };
 
 	for (int by = 0; by < 2; by++) {
 		x.took[by] = median(h->ns[by] + first, x.pairs);
@@ -180,8 +188,9 @@ static struct comparison compare(const struct glue_choice *h)
 static enum glue_by faster(const struct comparison *x)
 {
 	const unsigned lost_max = x->pairs == GLUE_TRIALS ? LOST_MAX : 0;
+	const double margin = x->busy && x->took[GLUE_BY_MPI] < BUSY_NS ? BUSY_MARGIN : MARGIN;
 
-	return (double)x->took[GLUE_BY_COLLNET] * MARGIN <= (double)x->took[GLUE_BY_MPI] &&
+	return (double)x->took[GLUE_BY_COLLNET] * margin <= (double)x->took[GLUE_BY_MPI] &&
 			       x->pairs - x->faster <= lost_max
 		       ? GLUE_BY_COLLNET
 		       : GLUE_BY_MPI;
@@ -192,9 +201,9 @@ static void report_times(const struct glue_call *k, const struct trial *t,
 {
 	char why[120];
 
-	snprintf(why, sizeof(why), "collnet %.1f us (faster in %u of %u), MPI %.1f us",
+	snprintf(why, sizeof(why), "collnet %.1f us (faster in %u of %u%s), MPI %.1f us",
 		 (double)x->took[GLUE_BY_COLLNET] / 1e3, x->faster, x->pairs,
-		 (double)x->took[GLUE_BY_MPI] / 1e3);
+		 x->busy ? "; ranks wait for processors" : "", (double)x->took[GLUE_BY_MPI] / 1e3);
 	report(k, t, why);
 }
 
@@ -246,6 +255,35 @@ static void settle(const struct glue_call *k, const struct trial *t)
 	}
 }
 
+/* How long this thread has waited for a processor, in ns; 0: the kernel does not tell. */
+static int64_t run_delay(void)
+{
+	long long ran, waited = 0;
+	FILE *f = fopen("/proc/thread-self/schedstat", "re");
+
+	if (f == NULL) {
+		return 0;
+	}
+	if (fscanf(f, "%lld %lld", &ran, &waited) != 2) {
+		waited = 0;
+	}
+	fclose(f);
+	return waited;
+}
+
+/* What share of the time since its first trial this rank has waited, in thousandths. */
+static int64_t waited_share(struct glue_choice *h)
+{
+	const int64_t now = glue_now(), delay = run_delay();
+
+	if (h->calls == 0) {
+		h->since = now;
+		h->delay = delay;
+		return 0;
+	}
+	return now > h->since ? (delay - h->delay) * 1000 / (now - h->since) : 0;
+}
+
 /*
  * All ranks come to the next trial, or to the call after the last one. *alike: what all of them
  * have found in communicators alike; in trials, if one still tries.
@@ -254,16 +292,17 @@ static void begin_together(struct glue_call *k, const struct trial *t, enum glue
 {
 	struct glue_choice *h = t->choice;
 	const int64_t found = t->found != NULL ? *t->found : GLUE_NOTHING;
-	int64_t v[] = { -h->latest, found, -found };
+	int64_t v[] = { -h->latest, found, -found, -waited_share(h) };
 
 	*alike = GLUE_NOTHING;
-	if (glue_min(k, v, 3) != MPI_SUCCESS) {
+	if (glue_min(k, v, 4) != MPI_SUCCESS) {
 		h->decided = true;
 		h->by = GLUE_BY_COLLNET; /* the call itself will tell why */
 		return;
 	}
 	if (h->calls > 0) {
 		h->ns[h->by][(h->calls - 1) / 2] = -v[0];
+		h->busy = -v[3] >= BUSY_SHARE;
 	}
 	if (v[1] == -v[2] || (v[1] != GLUE_NOTHING && -v[2] == GLUE_IN_TRIALS)) {
 		*alike = (enum glue_found)(-v[2]);

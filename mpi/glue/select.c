@@ -43,10 +43,8 @@ static const struct {
 	int64_t ns;
 	double ratio;
 } clear[] = {
-	{ 0, 100000000, 1.25 },
-	{ 1, 100000000, 1.1 },
-	{ 1, 20000000, 1.5 },
-	{ 4, 2000000, 1.5 },
+	{ 0, 100000000, 1.25 }, { 1, 100000000, 1.1 }, { 1, 20000000, 1.5 },
+	{ 1, 2000000, 4 },	{ 2, 2000000, 1.5 },
 };
 
 /* Of blocks of less than GLUE_UNTRIED_BYTES. */
@@ -59,18 +57,20 @@ static const struct {
 #define SLOW_TRIALS 2
 #define SLOW_RATIO  1.5
 
-/* How much faster than MPI collnet must be. Of GLUE_TRIALS pairs of trials it may have been the
- * slower one in LOST_MAX, of fewer pairs in none: where processes wait for a processor, a median
- * alone is often lower by chance. */
-#define MARGIN	 1.1
-#define LOST_MAX 1
+/* How much faster than collnet MPI must be. */
+#define MARGIN 1.05
 
-/* Where ranks wait for processors for this share of the time, in thousandths, collnetd takes them
- * from ranks that compute, so a call costs more than the time in it. Calls of BUSY_NS or longer
- * wait for links. */
-#define BUSY_SHARE  250
-#define BUSY_MARGIN 2.0
-#define BUSY_NS	    20000000
+/* Calls of less than BUSY_NS on links of 1 Gbit/s or more, where ranks wait for processors for a
+ * share of BUSY_SHARE thousandths of the time: collnetd takes processors from ranks that compute,
+ * so a call costs more than the time in it; and times scatter, so a median is often lower by
+ * chance. collnet must be faster by BUSY_MARGIN, and slower in at most LOST_MAX of GLUE_TRIALS
+ * pairs of trials. */
+#define BUSY_NS		 20000000
+#define BUSY_SHORT_BYTES (SHORT_US * 125)
+#define BUSY_SHARE	 250
+#define BUSY_MARGIN	 2.0
+#define BUSY_TRIALS	 4
+#define LOST_MAX	 1
 
 /* Trials of shorter calls are seldom clear. */
 #define LONG_NS 2000000
@@ -168,13 +168,13 @@ struct comparison {
 	int64_t took[2]; /* medians */
 	unsigned pairs;
 	unsigned faster; /* in so many of them collnet was */
-	bool busy;
+	bool busy;	 /* processors are the limit */
 };
 
 static struct comparison compare(const struct glue_choice *h)
 {
 	const unsigned first = h->calls > 2 ? 1 : 0;
-	struct comparison x = { .pairs = h->calls / 2 - first, .busy = h->busy };
+	struct comparison x = { .pairs = h->calls / 2 - first };
 
 	for (int by = 0; by < 2; by++) {
 		x.took[by] = median(h->ns[by] + first, x.pairs);
@@ -182,18 +182,18 @@ static struct comparison compare(const struct glue_choice *h)
 	for (unsigned i = first; i < first + x.pairs; i++) {
 		x.faster += h->ns[GLUE_BY_COLLNET][i] < h->ns[GLUE_BY_MPI][i];
 	}
+	x.busy = h->busy && x.took[GLUE_BY_MPI] < BUSY_NS;
 	return x;
 }
 
 static enum glue_by faster(const struct comparison *x)
 {
+	const double collnet = (double)x->took[GLUE_BY_COLLNET], mpi = (double)x->took[GLUE_BY_MPI];
 	const unsigned lost_max = x->pairs == GLUE_TRIALS ? LOST_MAX : 0;
-	const double margin = x->busy && x->took[GLUE_BY_MPI] < BUSY_NS ? BUSY_MARGIN : MARGIN;
+	const bool by_mpi = x->busy ? collnet * BUSY_MARGIN > mpi || x->pairs - x->faster > lost_max
+				    : collnet > MARGIN * mpi;
 
-	return (double)x->took[GLUE_BY_COLLNET] * margin <= (double)x->took[GLUE_BY_MPI] &&
-			       x->pairs - x->faster <= lost_max
-		       ? GLUE_BY_COLLNET
-		       : GLUE_BY_MPI;
+	return by_mpi ? GLUE_BY_MPI : GLUE_BY_COLLNET;
 }
 
 static void report_times(const struct glue_call *k, const struct trial *t,
@@ -218,12 +218,12 @@ static bool is_clear(unsigned trials, int64_t longer, int64_t shorter)
 	return false;
 }
 
-/* Trials of a collnet that is much slower, or too often for its choice, end early also where the
+/* Trials of a collnet that is much slower, or too often to be chosen, end early also where the
  * calls are short: if that is wrong, they are what they would be without collnet. */
 static bool is_slow(const struct comparison *x, unsigned trials)
 {
 	return trials >= SLOW_TRIALS &&
-	       (x->pairs - x->faster > LOST_MAX ||
+	       ((x->busy && x->pairs - x->faster > LOST_MAX) ||
 		(double)x->took[GLUE_BY_COLLNET] >= SLOW_RATIO * (double)x->took[GLUE_BY_MPI]);
 }
 
@@ -245,7 +245,7 @@ static void settle(const struct glue_call *k, const struct trial *t)
 	h->by = faster(&x);
 	/* A program's start disturbs the first one by collnet, and it sets up more than MPI's. */
 	clearly = is_clear(trials, x.took[!h->by], x.took[h->by]) &&
-		  (trials > 0 || h->by == GLUE_BY_COLLNET);
+		  (h->by == GLUE_BY_COLLNET ? !x.busy || trials >= BUSY_TRIALS : trials > 0);
 	h->decided = clearly || trials == GLUE_TRIALS || is_slow(&x, trials);
 	if (h->decided) {
 		note(t, !clearly		   ? GLUE_NOTHING
@@ -302,7 +302,7 @@ static void begin_together(struct glue_call *k, const struct trial *t, enum glue
 	}
 	if (h->calls > 0) {
 		h->ns[h->by][(h->calls - 1) / 2] = -v[0];
-		h->busy = -v[3] >= BUSY_SHARE;
+		h->busy = -v[3] >= BUSY_SHARE && k->c->short_bytes >= BUSY_SHORT_BYTES;
 	}
 	if (v[1] == -v[2] || (v[1] != GLUE_NOTHING && -v[2] == GLUE_IN_TRIALS)) {
 		*alike = (enum glue_found)(-v[2]);

@@ -10,9 +10,9 @@
  * slowest rank in the trial before, so all decide alike. The first trial of each side sets up
  * connections and memory. The others decide after GLUE_TRIALS of them, or as soon as one side is
  * clearly slower: the longer a call, the smaller the difference that suffices, because trials of
- * the slower side cost more and the first trial and the scheduler disturb it less. collnet must
- * have the lower median by MARGIN, and be faster in nearly every pair of trials. If it is not,
- * calls are what they would be without collnet.
+ * the slower side cost more and the first trial and the scheduler disturb it less. If both are
+ * equally fast, collnet performs the call, because it loses no frames and therefore has no long
+ * timeouts; but not where processors are the limit.
  *
  * A clear choice also applies to communicators of as many ranks on as many nodes, if all their
  * ranks have seen it. While trials are in progress elsewhere, such a communicator makes none.

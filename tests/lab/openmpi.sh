@@ -206,7 +206,8 @@ if [ -r /proc/thread-self/schedstat ]; then
 		exec taskset -c "$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status)" "$@"
 	EOF
 	chmod +x on-one-processor
-	mpi "a busy processor" --shape 4 --rate none -- ./on-one-processor ./with-collnet h0:1,h1:1,h2:1,h3:1 4 ./cases repetition
+	mpi "a busy processor" --shape 6 --rate none -- ./on-one-processor ./with-collnet \
+		h0:1,h1:1,h2:1,h3:1,h4:1,h5:1 6 ./cases repetition
 	has '^right: repetition' out
 	sed -n 's/.*MPI_Alltoall of 131072 .*(\(.*\)), MPI \([0-9.]*\) us: by.*/\2 \1/p' out |
 		awk '{ n++; bad += !/ranks wait for processors/ && $1 < 20000 } END { exit !n || bad }' ||

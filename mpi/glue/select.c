@@ -271,11 +271,17 @@ static int64_t run_delay(void)
 	return waited;
 }
 
-/* What share of the time since its first trial this rank has waited, in thousandths. */
-static int64_t waited_share(struct glue_choice *h)
+/* What share of the time since its first trial this rank has waited, in thousandths; 0 on slow
+ * links, where it does not count. */
+static int64_t waited_share(const struct glue_call *k, struct glue_choice *h)
 {
-	const int64_t now = glue_now(), delay = run_delay();
+	int64_t now, delay;
 
+	if (k->c->short_bytes < BUSY_SHORT_BYTES) {
+		return 0;
+	}
+	now = glue_now();
+	delay = run_delay();
 	if (h->calls == 0) {
 		h->since = now;
 		h->delay = delay;
@@ -292,7 +298,7 @@ static void begin_together(struct glue_call *k, const struct trial *t, enum glue
 {
 	struct glue_choice *h = t->choice;
 	const int64_t found = t->found != NULL ? *t->found : GLUE_NOTHING;
-	int64_t v[] = { -h->latest, found, -found, -waited_share(h) };
+	int64_t v[] = { -h->latest, found, -found, -waited_share(k, h) };
 
 	*alike = GLUE_NOTHING;
 	if (glue_min(k, v, 4) != MPI_SUCCESS) {
@@ -302,7 +308,7 @@ static void begin_together(struct glue_call *k, const struct trial *t, enum glue
 	}
 	if (h->calls > 0) {
 		h->ns[h->by][(h->calls - 1) / 2] = -v[0];
-		h->busy = -v[3] >= BUSY_SHARE && k->c->short_bytes >= BUSY_SHORT_BYTES;
+		h->busy = -v[3] >= BUSY_SHARE;
 	}
 	if (v[1] == -v[2] || (v[1] != GLUE_NOTHING && -v[2] == GLUE_IN_TRIALS)) {
 		*alike = (enum glue_found)(-v[2]);

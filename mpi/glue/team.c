@@ -159,7 +159,7 @@ static void *create_in_thread(void *arg)
 	return NULL;
 }
 
-/* Waits for a while. */
+/* Waits for that, for PROGRESS_NS at most. */
 static bool is_done(struct creation *n)
 {
 	struct timespec until;

@@ -308,6 +308,8 @@ struct glue_choice {
 	unsigned untried;		/* calls before the trials */
 	unsigned deferred;		/* others while communicators alike were in trials */
 	unsigned calls;			/* trials of both */
+	unsigned longest;		/* the class of the bytes that they move */
+	unsigned shorter;		/* calls that were not tried because they move less */
 	int64_t latest;			/* ns of this rank in the latest trial */
 	int64_t since, delay;		/* begin of the trials, and what this rank had waited for a
 					 * processor until then */
@@ -406,8 +408,10 @@ void glue_learn_of_world(const struct glue_comm *c);
 void glue_forget_world(void);
 /* Whether the user wants collnet to perform all operations, on this rank. */
 bool glue_is_always(void);
-/* The same for one call. bytes: of a block, 0 for operations with a count per rank. */
+/* The same for one call. bytes: of a block, on average if all ranks know all counts. */
 bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes);
+/* The same for one whose ranks know only their own counts: those of these blocks. */
+bool glue_serves_counts(struct glue_call *k, enum glue_op op, const struct glue_blocks *blocks);
 /* The same for one whose result depends on who performs it. */
 bool glue_serves_untried(struct glue_call *k, enum glue_op op, size_t bytes);
 /* Whether collnet performs a call as far as memory goes. The answer is the same on all ranks. The
@@ -470,6 +474,8 @@ void *glue_packed_block(const struct glue_packed *p, const struct glue_blocks *b
 			size_t *bytes);
 /* Bytes of `count` elements; COLLNET_BLOCK_MAX + 1 when they are too many for a block. */
 size_t glue_bytes(int count, MPI_Datatype type);
+/* The bytes of all blocks. */
+size_t glue_total(const struct glue_blocks *b);
 /*
  * A rank exchanges with itself as much as with each other rank: what it sends is as long as what it
  * receives, else the result is an error class. The library would use memory behind the shorter one.

@@ -248,6 +248,16 @@ void *glue_packed_block(const struct glue_packed *p, const struct glue_blocks *b
 	return (char *)p->bytes + i * *bytes;
 }
 
+size_t glue_total(const struct glue_blocks *b)
+{
+	size_t total = 0;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		total += glue_bytes(count_of(b, i), type_of(b, i));
+	}
+	return total;
+}
+
 int glue_repack(const struct glue_packed *p, MPI_Comm comm)
 {
 	const struct glue_blocks *b = &p->blocks;

@@ -23,7 +23,10 @@
  * The limit of short calls depends on the link's rate.
  *
  * Operations with a count per rank have one choice for all sizes, because a rank does not know the
- * others' counts.
+ * others' counts; except an allgather, whose ranks know all counts. Before a trial, the ranks also
+ * agree on the most bytes that one of them sends or receives, because only calls of about the same
+ * length are compared, and long calls decide. Otherwise long calls of one side would be compared
+ * with short ones of the other in programs that make them in turns.
  *
  * Operations whose result depends on the order in which the ranks' data is combined are not tried,
  * so that a run can be repeated. Of these, only short blocking allreduces are MPI's.
@@ -71,6 +74,9 @@ static const struct {
 #define BUSY_MARGIN	 2.0
 #define BUSY_TRIALS	 4
 #define LOST_MAX	 1
+
+/* So many calls of a choice are not tried because they are shorter than those that are. */
+#define SHORTER_MAX 32
 
 /* Trials of shorter calls are seldom clear. */
 #define LONG_NS 2000000
@@ -145,6 +151,9 @@ struct trial {
 	atomic_uchar *found; /* by communicators alike; NULL: unknown */
 	enum glue_op op;
 	unsigned class;
+	size_t bytes;	  /* of this rank's block, or with a count per rank of all its blocks */
+	unsigned longest; /* the class of these bytes of the rank that has most; set by
+			   * begin_together() */
 };
 
 /* Why the choice is what it is. */
@@ -294,14 +303,14 @@ static int64_t waited_share(const struct glue_call *k, struct glue_choice *h)
  * All ranks come to the next trial, or to the call after the last one. *alike: what all of them
  * have found in communicators alike; in trials, if one still tries.
  */
-static void begin_together(struct glue_call *k, const struct trial *t, enum glue_found *alike)
+static void begin_together(struct glue_call *k, struct trial *t, enum glue_found *alike)
 {
 	struct glue_choice *h = t->choice;
 	const int64_t found = t->found != NULL ? *t->found : GLUE_NOTHING;
-	int64_t v[] = { -h->latest, found, -found, -waited_share(k, h) };
+	int64_t v[] = { -h->latest, found, -found, -waited_share(k, h), -(int64_t)t->bytes };
 
 	*alike = GLUE_NOTHING;
-	if (glue_min(k, v, 4) != MPI_SUCCESS) {
+	if (glue_min(k, v, 5) != MPI_SUCCESS) {
 		h->decided = true;
 		h->by = GLUE_BY_COLLNET; /* the call itself will tell why */
 		return;
@@ -310,6 +319,7 @@ static void begin_together(struct glue_call *k, const struct trial *t, enum glue
 		h->ns[h->by][(h->calls - 1) / 2] = -v[0];
 		h->busy = -v[3] >= BUSY_SHARE;
 	}
+	t->longest = class_of((size_t)-v[4]);
 	if (v[1] == -v[2] || (v[1] != GLUE_NOTHING && -v[2] == GLUE_IN_TRIALS)) {
 		*alike = (enum glue_found)(-v[2]);
 	}
@@ -332,9 +342,20 @@ static bool settle_alike(const struct glue_call *k, const struct trial *t, enum 
 	return true;
 }
 
+/* Whether a call is as long as the others that are tried. If it is longer, trials begin again. */
+static bool is_comparable(struct glue_choice *h, unsigned longest)
+{
+	if (h->calls == 0 || longest > h->longest + 1) {
+		h->calls = 0;
+		h->longest = longest;
+		return true;
+	}
+	return longest + 1 >= h->longest || h->shorter++ >= SHORTER_MAX;
+}
+
 /* Decides, if what is known suffices, or begins the next trial. The result: collnet performs the
  * call; untried, if that is neither. */
-static bool try_next(struct glue_call *k, const struct trial *t, bool untried)
+static bool try_next(struct glue_call *k, struct trial *t, bool untried)
 {
 	struct glue_choice *h = t->choice;
 	enum glue_found alike;
@@ -351,6 +372,9 @@ static bool try_next(struct glue_call *k, const struct trial *t, bool untried)
 		settle(k, t);
 	}
 	if (!h->decided) {
+		if (!is_comparable(h, t->longest)) {
+			return untried;
+		}
 		h->by = h->calls % 2 == 0 ? GLUE_BY_COLLNET : GLUE_BY_MPI;
 		h->calls++;
 		k->trial = h;
@@ -366,13 +390,13 @@ static bool is_short(const struct glue_call *k, size_t bytes)
 	return bytes <= (uint64_t)k->c->short_bytes && k->team->nodes == (uint32_t)k->c->size;
 }
 
-bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
+/* blocks: those of this rank, where each rank has its own count; then bytes are the most possible,
+ * and class is 0. */
+static bool serves(struct glue_call *k, enum glue_op op, size_t bytes, unsigned class,
+		   const struct glue_blocks *blocks)
 {
-	const unsigned class = class_of(bytes);
 	struct glue_choice *h;
 
-	/* An operation with a count per rank may move any number of bytes. */
-	bytes = bytes == 0 && op != GLUE_Barrier ? COLLNET_BLOCK_MAX : bytes;
 	if (glue_decides_later(k, bytes) || !glue_decide(k, bytes)) {
 		return false;
 	}
@@ -390,10 +414,23 @@ bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
 		h->untried++;
 		return !by_mpi;
 	}
-	const struct trial t = { h,
-				 k->team->alike != NULL ? &k->team->alike->found[op][class] : NULL,
-				 op, class };
+	struct trial t = { h,
+			   k->team->alike != NULL ? &k->team->alike->found[op][class] : NULL,
+			   op,
+			   class,
+			   blocks != NULL ? glue_total(blocks) : bytes,
+			   0 };
 	return try_next(k, &t, !by_mpi);
+}
+
+bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
+{
+	return serves(k, op, bytes, class_of(bytes), NULL);
+}
+
+bool glue_serves_counts(struct glue_call *k, enum glue_op op, const struct glue_blocks *blocks)
+{
+	return serves(k, op, COLLNET_BLOCK_MAX, 0, blocks);
 }
 
 int64_t glue_short_bytes(collnet_t *context)

@@ -6,6 +6,9 @@
  */
 #include "mpi/glue/glue.h"
 
+/* Of a root in place. */
+static const struct glue_blocks none;
+
 /* ---- collnet's operations, of calls whose blocks are packed ------------------------------- */
 
 static int alltoallv(struct glue_call *k, const struct collnet_coll_options *o)
@@ -124,8 +127,9 @@ int glue_alltoallv(struct glue_call *k, const void *send, const int *send_counts
 	const struct glue_blocks received = { recv,	   n,		0,    trecv,
 					      recv_counts, recv_displs, NULL, k->receives };
 
-	return glue_serves(k, GLUE_Alltoallv, 0) ? exchange(k, "Alltoallv", send, &sent, &received)
-						 : GLUE_DECLINED;
+	return glue_serves_counts(k, GLUE_Alltoallv, &received)
+		       ? exchange(k, "Alltoallv", send, &sent, &received)
+		       : GLUE_DECLINED;
 }
 
 /* Blocks with a type each. */
@@ -139,13 +143,14 @@ int glue_alltoallw(struct glue_call *k, const void *send, const int *send_counts
 	const struct glue_blocks received = { recv,	   n,		0,     MPI_DATATYPE_NULL,
 					      recv_counts, recv_displs, trecv, k->receives };
 
-	return glue_serves(k, GLUE_Alltoallw, 0) ? exchange(k, "Alltoallw", send, &sent, &received)
-						 : GLUE_DECLINED;
+	return glue_serves_counts(k, GLUE_Alltoallw, &received)
+		       ? exchange(k, "Alltoallw", send, &sent, &received)
+		       : GLUE_DECLINED;
 }
 
 static bool serves_allgatherv(struct glue_call *k, const struct glue_blocks *received)
 {
-	size_t longest = 0;
+	size_t longest = 0, all;
 
 	for (uint32_t i = 0; i < received->n; i++) {
 		const int count = glue_count_in(received->counts, received->large, i);
@@ -157,8 +162,9 @@ static bool serves_allgatherv(struct glue_call *k, const struct glue_blocks *rec
 		k->bytes += bytes;
 		longest = bytes > longest ? bytes : longest;
 	}
+	all = k->bytes;
 	k->bytes += longest;
-	return glue_serves(k, GLUE_Allgatherv, 0);
+	return glue_serves(k, GLUE_Allgatherv, (all + received->n - 1) / received->n);
 }
 
 int glue_allgatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend,
@@ -204,7 +210,7 @@ int glue_gatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 	const bool is_root = k->c->rank == root, in_place = is_root && send == MPI_IN_PLACE;
 	int rc = MPI_SUCCESS;
 
-	if (!glue_serves(k, GLUE_Gatherv, 0)) {
+	if (!glue_serves_counts(k, GLUE_Gatherv, in_place ? &none : &sent)) {
 		return GLUE_DECLINED;
 	}
 	if (is_root) {
@@ -232,7 +238,7 @@ int glue_scatterv(struct glue_call *k, const void *send, const int *counts, cons
 	const bool is_root = k->c->rank == root, in_place = is_root && recv == MPI_IN_PLACE;
 	int rc = MPI_SUCCESS;
 
-	if (!glue_serves(k, GLUE_Scatterv, 0)) {
+	if (!glue_serves_counts(k, GLUE_Scatterv, in_place ? &none : &received)) {
 		return GLUE_DECLINED;
 	}
 	if (!in_place) {

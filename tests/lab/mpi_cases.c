@@ -13,6 +13,7 @@
  *                  another order on each rank
  *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
  *   reductions     short reductions, often enough for a choice
+ *   in-turns       long and short exchanges with a count per rank, in turns
  *   operands       reductions by a function of the program, of elements whose alignment is 16, or
  *                  whose extent is negative
  *   sums           100 sums of a floating-point number, and 100 of 200 numbers, of two frames
@@ -529,6 +530,7 @@ int main(int argc, char **argv)
 		{ "ahead", ahead },
 		{ "repetition", repetition },
 		{ "reductions", reductions },
+		{ "in-turns", in_turns },
 		{ "persistent-choice", persistent_choice },
 		{ "long-pairs", long_pairs },
 		{ "recurring", recurring },

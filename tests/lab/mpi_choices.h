@@ -19,6 +19,33 @@ static void repetition(void)
 	}
 }
 
+/* Long and short exchanges in turns, with a count per rank. */
+static void in_turns(void)
+{
+	char *in = calloc((size_t)size, BLOCK), *out = calloc((size_t)size, BLOCK);
+	int *counts = malloc(sizeof(int) * (size_t)size),
+	    *displs = malloc(sizeof(int) * (size_t)size);
+
+	for (int i = 0; i < 40; i++) {
+		for (int r = 0; r < size; r++) {
+			counts[r] = i % 2 == 0 ? BLOCK : 8;
+			displs[r] = r * BLOCK;
+			in[displs[r]] = (char)(i + rank * size + r);
+		}
+		MPI_Alltoallv(in, counts, displs, MPI_CHAR, out, counts, displs, MPI_CHAR,
+			      MPI_COMM_WORLD);
+		for (int r = 0; r < size; r++) {
+			if (out[displs[r]] != (char)(i + r * size + rank)) {
+				wrong("alltoallv");
+			}
+		}
+	}
+	free(in);
+	free(out);
+	free(counts);
+	free(displs);
+}
+
 static void few(void)
 {
 	for (int i = 0; i < 100; i++) {

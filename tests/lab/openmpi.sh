@@ -243,6 +243,12 @@ mpi "reductions of reductions" --shape 2 --rate none -- ./with-collnet h0:1,h1:1
 has '^right: reductions' out
 has 'MPI_Reduce of 16 bytes and more: collnet .* us (.*), MPI .* us: by' out
 follows
+# Long exchanges take 52 ms or longer, short ones 1 ms: trials that compare them differ by far more than long ones.
+mpi "long and short calls in turns" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases in-turns
+has '^right: in-turns' out
+sed -n 's/.*MPI_Alltoallv: collnet \([0-9.]*\) us (.*), MPI \([0-9.]*\) us: by.*/\1 \2/p' out |
+	awk '{ n++; bad += $1 < 50000 || $2 < 50000 } END { exit n != 1 || bad }' ||
+	{ cat out; fail "a long call is compared with a short one"; }
 # One frame at a time, so that collnet is the slower one.
 mpi "a persistent operation's choice" --shape 2 --rate none --daemon-arg=--window=1 -- \
 	./with-collnet h0:1,h1:1 2 ./cases persistent-choice

@@ -3,16 +3,17 @@
  * Which operations of a served communicator collnet performs: those that it performs faster than
  * MPI itself, as the program's own calls show.
  *
- * For each operation and power of two of its block's bytes, the first calls of a team are trials,
- * by collnet and by MPI in turns. If the blocks are small, trials begin only after UNTRIED calls:
- * programs make a few small calls of many sizes when they start, and a trial costs more than such a
- * call. Before each, a small reduction lets the ranks begin together and tells them the time of the
- * slowest rank in the trial before, so all decide alike. The first trial of each side sets up
- * connections and memory. The others decide after GLUE_TRIALS of them, or as soon as one side is
- * clearly slower: the longer a call, the smaller the difference that suffices, because trials of
- * the slower side cost more and the first trial and the scheduler disturb it less. If both are
- * equally fast, collnet performs the call, because it loses no frames and therefore has no long
- * timeouts; but not where processors are the limit.
+ * For each operation and power of two of its block's bytes, early calls of a team are trials, by
+ * collnet and by MPI in turns. The very first calls are not: programs make a few small calls of
+ * many sizes when they start, and a trial costs more than such a call; and those that measure their
+ * own first calls, such as FFTW's planner, would measure trials. Before each trial, a small
+ * reduction lets the ranks begin together and tells them the time of the slowest rank in the trial
+ * before, so all decide alike. The first trial of each side sets up connections and memory. The
+ * others decide after GLUE_TRIALS of them, or as soon as one side is clearly slower: the longer a
+ * call, the smaller the difference that suffices, because trials of the slower side cost more and
+ * the first trial and the scheduler disturb it less. If both are equally fast, collnet performs the
+ * call, because it loses no frames and therefore has no long timeouts; but not where processors are
+ * the limit.
  *
  * A clear choice also applies to communicators of as many ranks on as many nodes, if all their
  * ranks have seen it. While trials are in progress elsewhere, such a communicator makes none.
@@ -20,7 +21,8 @@
  *
  * collnet performs untried calls, except short calls of ranks that have a node each, which MPI
  * performs: two process switches, to a daemon and back, take longer than collnet saves on the link.
- * The limit of short calls depends on the link's rate.
+ * The limit of short calls depends on the link's rate. MPI also performs untried calls that are
+ * not small on links of 1 Gbit/s or more, where collnet saves least.
  *
  * Operations with a count per rank have one choice for all sizes, because a rank does not know the
  * others' counts; except an allgather, whose ranks know all counts. Before a trial, the ranks also
@@ -50,8 +52,9 @@ static const struct {
 	{ 1, 2000000, 4 },	{ 2, 2000000, 1.5 },
 };
 
-/* Of blocks of less than GLUE_UNTRIED_BYTES. */
-#define UNTRIED 32
+/* Calls before the trials: of blocks of GLUE_UNTRIED_BYTES or more, and of smaller ones. */
+#define UNTRIED_LONG 10
+#define UNTRIED	     32
 
 /* Of short ones: a program that makes fewer pays for no trials, which cost up to 30 such calls. */
 #define UNTRIED_SHORT 256
@@ -63,17 +66,16 @@ static const struct {
 /* How much faster than collnet MPI must be. */
 #define MARGIN 1.05
 
-/* Calls of less than BUSY_NS on links of 1 Gbit/s or more, where ranks wait for processors for a
+/* Calls of less than BUSY_NS on fast links, where ranks wait for processors for a
  * share of BUSY_SHARE thousandths of the time: collnetd takes processors from ranks that compute,
  * so a call costs more than the time in it; and times scatter, so a median is often lower by
  * chance. collnet must be faster by BUSY_MARGIN, and slower in at most LOST_MAX of GLUE_TRIALS
  * pairs of trials. */
-#define BUSY_NS		 20000000
-#define BUSY_SHORT_BYTES (SHORT_US * 125)
-#define BUSY_SHARE	 250
-#define BUSY_MARGIN	 2.0
-#define BUSY_TRIALS	 4
-#define LOST_MAX	 1
+#define BUSY_NS	    20000000
+#define BUSY_SHARE  250
+#define BUSY_MARGIN 2.0
+#define BUSY_TRIALS 4
+#define LOST_MAX    1
 
 /* So many calls of a choice are not tried because they are shorter than those that are. */
 #define SHORTER_MAX 32
@@ -85,6 +87,9 @@ static const struct {
  * time. */
 #define SHORT_BYTES 1024
 #define SHORT_US    50
+
+/* These are short on links of 1 Gbit/s, and such links are fast. */
+#define FAST_SHORT_BYTES (SHORT_US * 125)
 
 /* So many calls of a communicator wait for the trials of others. */
 #define DEFERRED (2 * (1 + GLUE_TRIALS))
@@ -264,6 +269,11 @@ static void settle(const struct glue_call *k, const struct trial *t)
 	}
 }
 
+static bool is_fast(const struct glue_comm *c)
+{
+	return c->short_bytes >= FAST_SHORT_BYTES;
+}
+
 /* How long this thread has waited for a processor, in ns; 0: the kernel does not tell. */
 static int64_t run_delay(void)
 {
@@ -286,7 +296,7 @@ static int64_t waited_share(const struct glue_call *k, struct glue_choice *h)
 {
 	int64_t now, delay;
 
-	if (k->c->short_bytes < BUSY_SHORT_BYTES) {
+	if (!is_fast(k->c)) {
 		return 0;
 	}
 	now = glue_now();
@@ -384,10 +394,23 @@ static bool try_next(struct glue_call *k, struct trial *t, bool untried)
 	return h->by == GLUE_BY_COLLNET;
 }
 
-/* Whether a call that is not tried is MPI's. */
 static bool is_short(const struct glue_call *k, size_t bytes)
 {
 	return bytes <= (uint64_t)k->c->short_bytes && k->team->nodes == (uint32_t)k->c->size;
+}
+
+/* Whether this is one of the first calls, which are not tried. *by_mpi: who performs such calls. */
+static bool is_untried(const struct glue_call *k, struct glue_choice *h, size_t bytes, bool *by_mpi)
+{
+	const bool small = bytes < GLUE_UNTRIED_BYTES, is_mpis = is_short(k, bytes);
+	const unsigned most = !small ? UNTRIED_LONG : is_mpis ? UNTRIED_SHORT : UNTRIED;
+
+	*by_mpi = is_mpis || (!small && is_fast(k->c));
+	if (h->untried >= most) {
+		return false;
+	}
+	h->untried++;
+	return true;
 }
 
 /* blocks: those of this rank, where each rank has its own count; then bytes are the most possible,
@@ -396,6 +419,7 @@ static bool serves(struct glue_call *k, enum glue_op op, size_t bytes, unsigned 
 		   const struct glue_blocks *blocks)
 {
 	struct glue_choice *h;
+	bool by_mpi;
 
 	if (glue_decides_later(k, bytes) || !glue_decide(k, bytes)) {
 		return false;
@@ -408,10 +432,7 @@ static bool serves(struct glue_call *k, enum glue_op op, size_t bytes, unsigned 
 	if (k->c->always || h->decided || k->nonblocking || k->persistent) {
 		return true;
 	}
-	const bool by_mpi = is_short(k, bytes);
-
-	if (bytes < GLUE_UNTRIED_BYTES && h->untried < (by_mpi ? UNTRIED_SHORT : UNTRIED)) {
-		h->untried++;
+	if (is_untried(k, h, bytes, &by_mpi)) {
 		return !by_mpi;
 	}
 	struct trial t = { h,

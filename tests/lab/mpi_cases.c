@@ -11,7 +11,7 @@
  *   ahead          broadcasts of a root that does not wait, on many communicators
  *   outstanding    more non-blocking operations than collnet has at once, on many communicators, in
  *                  another order on each rank
- *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
+ *   repetition N   the same calls N times (24), often enough for a choice between collnet and MPI
  *   reductions     short reductions, often enough for a choice
  *   in-turns       long and short exchanges with a count per rank, in turns
  *   operands       reductions by a function of the program, of elements whose alignment is 16, or
@@ -48,7 +48,7 @@
 #define BLOCK	(1 << 17)
 #define LIMIT	1024 /* teams of a process */
 
-#define REPETITIONS 14
+#define REPETITIONS 24
 #define OUTSTANDING 150
 #define SMALL	    8 /* integers, which collnet serves; a single one it may leave to MPI */
 

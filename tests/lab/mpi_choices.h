@@ -26,7 +26,7 @@ static void in_turns(void)
 	int *counts = malloc(sizeof(int) * (size_t)size),
 	    *displs = malloc(sizeof(int) * (size_t)size);
 
-	for (int i = 0; i < 40; i++) {
+	for (int i = 0; i < 60; i++) {
 		for (int r = 0; r < size; r++) {
 			counts[r] = i % 2 == 0 ? BLOCK : 8;
 			displs[r] = r * BLOCK;

@@ -66,11 +66,10 @@ static const struct {
 /* How much faster than collnet MPI must be. */
 #define MARGIN 1.05
 
-/* Calls of less than BUSY_NS on fast links, where ranks wait for processors for a
- * share of BUSY_SHARE thousandths of the time: collnetd takes processors from ranks that compute,
- * so a call costs more than the time in it; and times scatter, so a median is often lower by
- * chance. collnet must be faster by BUSY_MARGIN, and slower in at most LOST_MAX of GLUE_TRIALS
- * pairs of trials. */
+/* Calls of less than BUSY_NS on fast links, where ranks wait for processors for a share of
+ * BUSY_SHARE thousandths of the time: collnetd takes processors from ranks that compute, so a call
+ * costs more than the time in it; and times scatter, so a median is often lower by chance. collnet
+ * must be faster by BUSY_MARGIN, and slower in at most LOST_MAX of GLUE_TRIALS pairs of trials. */
 #define BUSY_NS	    20000000
 #define BUSY_SHARE  250
 #define BUSY_MARGIN 2.0
@@ -156,9 +155,7 @@ struct trial {
 	atomic_uchar *found; /* by communicators alike; NULL: unknown */
 	enum glue_op op;
 	unsigned class;
-	size_t bytes;	  /* of this rank's block, or with a count per rank of all its blocks */
-	unsigned longest; /* the class of these bytes of the rank that has most; set by
-			   * begin_together() */
+	size_t bytes; /* of this rank's block, or with a count per rank of all its blocks */
 };
 
 /* Why the choice is what it is. */
@@ -311,15 +308,18 @@ static int64_t waited_share(const struct glue_call *k, struct glue_choice *h)
 
 /*
  * All ranks come to the next trial, or to the call after the last one. *alike: what all of them
- * have found in communicators alike; in trials, if one still tries.
+ * have found in communicators alike; in trials, if one still tries. *longest: the class of the
+ * bytes of the rank that has most.
  */
-static void begin_together(struct glue_call *k, struct trial *t, enum glue_found *alike)
+static void begin_together(struct glue_call *k, const struct trial *t, enum glue_found *alike,
+			   unsigned *longest)
 {
 	struct glue_choice *h = t->choice;
 	const int64_t found = t->found != NULL ? *t->found : GLUE_NOTHING;
 	int64_t v[] = { -h->latest, found, -found, -waited_share(k, h), -(int64_t)t->bytes };
 
 	*alike = GLUE_NOTHING;
+	*longest = 0;
 	if (glue_min(k, v, 5) != MPI_SUCCESS) {
 		h->decided = true;
 		h->by = GLUE_BY_COLLNET; /* the call itself will tell why */
@@ -329,7 +329,7 @@ static void begin_together(struct glue_call *k, struct trial *t, enum glue_found
 		h->ns[h->by][(h->calls - 1) / 2] = -v[0];
 		h->busy = -v[3] >= BUSY_SHARE;
 	}
-	t->longest = class_of((size_t)-v[4]);
+	*longest = class_of((size_t)-v[4]);
 	if (v[1] == -v[2] || (v[1] != GLUE_NOTHING && -v[2] == GLUE_IN_TRIALS)) {
 		*alike = (enum glue_found)(-v[2]);
 	}
@@ -365,12 +365,13 @@ static bool is_comparable(struct glue_choice *h, unsigned longest)
 
 /* Decides, if what is known suffices, or begins the next trial. The result: collnet performs the
  * call; untried, if that is neither. */
-static bool try_next(struct glue_call *k, struct trial *t, bool untried)
+static bool try_next(struct glue_call *k, const struct trial *t, bool untried)
 {
 	struct glue_choice *h = t->choice;
 	enum glue_found alike;
+	unsigned longest;
 
-	begin_together(k, t, &alike);
+	begin_together(k, t, &alike, &longest);
 	if (h->decided) {
 		return true;
 	}
@@ -382,7 +383,7 @@ static bool try_next(struct glue_call *k, struct trial *t, bool untried)
 		settle(k, t);
 	}
 	if (!h->decided) {
-		if (!is_comparable(h, t->longest)) {
+		if (!is_comparable(h, longest)) {
 			return untried;
 		}
 		h->by = h->calls % 2 == 0 ? GLUE_BY_COLLNET : GLUE_BY_MPI;
@@ -435,12 +436,9 @@ static bool serves(struct glue_call *k, enum glue_op op, size_t bytes, unsigned 
 	if (is_untried(k, h, bytes, &by_mpi)) {
 		return !by_mpi;
 	}
-	struct trial t = { h,
-			   k->team->alike != NULL ? &k->team->alike->found[op][class] : NULL,
-			   op,
-			   class,
-			   blocks != NULL ? glue_total(blocks) : bytes,
-			   0 };
+	const struct trial t = { h,
+				 k->team->alike != NULL ? &k->team->alike->found[op][class] : NULL,
+				 op, class, blocks != NULL ? glue_total(blocks) : bytes };
 	return try_next(k, &t, !by_mpi);
 }
 

@@ -150,7 +150,7 @@ int glue_alltoallw(struct glue_call *k, const void *send, const int *send_counts
 
 static bool serves_allgatherv(struct glue_call *k, const struct glue_blocks *received)
 {
-	size_t longest = 0, all;
+	size_t longest = 0, average;
 
 	for (uint32_t i = 0; i < received->n; i++) {
 		const int count = glue_count_in(received->counts, received->large, i);
@@ -162,9 +162,9 @@ static bool serves_allgatherv(struct glue_call *k, const struct glue_blocks *rec
 		k->bytes += bytes;
 		longest = bytes > longest ? bytes : longest;
 	}
-	all = k->bytes;
+	average = (k->bytes + received->n - 1) / received->n;
 	k->bytes += longest;
-	return glue_serves(k, GLUE_Allgatherv, (all + received->n - 1) / received->n);
+	return glue_serves(k, GLUE_Allgatherv, average);
 }
 
 int glue_allgatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend,

@@ -219,21 +219,27 @@ void glue_packed_free(struct glue_packed *p)
 	*p = GLUE_NOT_PACKED;
 }
 
-/* MPI displaces blocks in either direction; collnet from the lowest one. */
+/* MPI displaces blocks in either direction; collnet from the lowest one. The displacement of a
+ * block without elements may be anything. */
 static void use_in_place(struct glue_packed *p, const struct glue_blocks *b)
 {
-	uint32_t lowest = 0;
+	uint32_t lowest = b->n;
 
+	p->bytes = b->data;
 	if (!has_counts(b)) {
-		p->bytes = b->data;
 		return;
 	}
-	for (uint32_t i = 1; i < b->n; i++) {
-		lowest = displacement(b, i) < displacement(b, lowest) ? i : lowest;
-	}
-	p->bytes = glue_block(b, lowest);
 	for (uint32_t i = 0; i < b->n; i++) {
-		p->displs[i] = (size_t)((char *)glue_block(b, i) - (char *)p->bytes);
+		if (p->counts[i] > 0 &&
+		    (lowest == b->n || displacement(b, i) < displacement(b, lowest))) {
+			lowest = i;
+			p->bytes = glue_block(b, i);
+		}
+	}
+	for (uint32_t i = 0; i < b->n; i++) {
+		p->displs[i] = p->counts[i] == 0
+				       ? 0
+				       : (size_t)((char *)glue_block(b, i) - (char *)p->bytes);
 	}
 }
 

@@ -16,6 +16,7 @@
  *   in-turns       long and short exchanges with a count per rank, in turns
  *   operands       reductions by a function of the program, of elements whose alignment is 16, or
  *                  whose extent is negative
+ *   unused         blocks without elements whose displacements are far away
  *   sums           100 sums of a floating-point number, and 100 of 200 numbers, of two frames
  *   few            100 broadcasts, maxima and barriers: too few short calls for a choice
  *   halves N       four short calls N times in two halves of an even number of ranks
@@ -32,12 +33,14 @@
  *
  * Rank 0 prints "right: CASE"; in the cases of errors every rank "failed: TEXT".
  */
+#include <limits.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "mpi_persistent_names.h"
@@ -47,6 +50,7 @@
 #define LONG	(1 << 20)
 #define BLOCK	(1 << 17)
 #define LIMIT	1024 /* teams of a process */
+#define LOW	((uintptr_t)1 << 28)
 
 #define REPETITIONS 24
 #define OUTSTANDING 150
@@ -193,6 +197,7 @@ static void exchange(MPI_Comm comm, int i)
 	free(recv);
 }
 
+#include "mpi_blocks.h"
 #include "mpi_choices.h"
 
 /* The type of it has no `before`, and so begins in the middle of what is aligned. */
@@ -240,55 +245,6 @@ static void add_backwards(void *in, void *inout, int *n, MPI_Datatype *type)
 	(void)type;
 	for (int i = 0; i < *n; i++) {
 		b[-i] += a[-i];
-	}
-}
-
-/* Blocks that are sent lie between those that are received. */
-static void between(void)
-{
-	enum { MOST = 16 };
-	int g[2 * MOST], counts[MOST], at[MOST], root = 1;
-	MPI_Comm all = MPI_COMM_WORLD;
-	MPI_Request request;
-
-	for (int call = 0; call < 5 * 8; call++) {
-		for (int i = 0; i < size; i++) {
-			g[2 * i] = 100 * rank + i;
-			g[2 * i + 1] = -1;
-			counts[i] = 1;
-			at[i] = 2 * i;
-		}
-		switch (call % 5) {
-		case 0:
-			MPI_Alltoallv(g, counts, at, MPI_INT, g + 1, counts, at, MPI_INT, all);
-			break;
-		case 1:
-			MPI_Ialltoallv(g, counts, at, MPI_INT, g + 1, counts, at, MPI_INT, all,
-				       &request);
-			MPI_Wait(&request, MPI_STATUS_IGNORE);
-			break;
-		case 2:
-			MPI_Allgatherv(g + 2, 1, MPI_INT, g + 1, counts, at, MPI_INT, all);
-			break;
-		case 3:
-			MPI_Gatherv(g + 2, 1, MPI_INT, g + 1, counts, at, MPI_INT, root, all);
-			break;
-		default:
-			MPI_Scatterv(g, counts, at, MPI_INT, g + 3, 1, MPI_INT, root, all);
-			break;
-		}
-		for (int i = 0; i < size; i++) {
-			int from = 100 * i + (call % 5 < 2 ? rank : 1);
-
-			if (call % 5 == 3 && rank != root) {
-				from = -1;
-			} else if (call % 5 == 4) {
-				from = i == 1 ? 100 * root + rank : -1;
-			}
-			if (g[2 * i] != 100 * rank + i || g[2 * i + 1] != from) {
-				wrong("a block between others");
-			}
-		}
 	}
 }
 
@@ -536,6 +492,7 @@ int main(int argc, char **argv)
 		{ "recurring", recurring },
 		{ "operands", operands },
 		{ "between", between },
+		{ "unused", unused },
 		{ "idup", idup },
 		{ "sums", sums },
 		{ "few", few },

@@ -304,12 +304,14 @@ enum glue_by { GLUE_BY_COLLNET = 0, GLUE_BY_MPI };
 /* Who performs an operation with blocks of a size. */
 struct glue_choice {
 	bool decided;
-	enum glue_by by;		/* if not decided: the latest trial */
+	enum glue_by by;
 	unsigned untried;		/* calls before the trials */
 	unsigned deferred;		/* others while communicators alike were in trials */
 	unsigned calls;			/* trials of both */
-	unsigned longest;		/* the class of the bytes that they move */
-	unsigned shorter;		/* calls that were not tried because they move less */
+	unsigned class;			/* of the bytes that the first of them moved */
+	int64_t pair_bytes;		/* that the latest trial by collnet moved */
+	unsigned unlike;		/* calls since the latest trial that moved more or less */
+	unsigned unlike_rows;		/* of UNLIKE_MAX such calls */
 	int64_t latest;			/* ns of this rank in the latest trial */
 	int64_t since, delay;		/* begin of the trials, and what this rank had waited for a
 					 * processor until then */

@@ -26,9 +26,9 @@
  *
  * Operations with a count per rank have one choice for all sizes, because a rank does not know the
  * others' counts; except an allgather, whose ranks know all counts. Before a trial, the ranks also
- * agree on the most bytes that one of them sends or receives, because only calls of about the same
- * length are compared, and long calls decide. Otherwise long calls of one side would be compared
- * with short ones of the other in programs that make them in turns.
+ * agree on the most bytes that one of them sends or receives, and the two trials of a pair move
+ * about as many. Otherwise, where calls of two lengths alternate, those of one length would be
+ * collnet's, and those of the other MPI's. Long calls decide, unless they are rare.
  *
  * Operations whose result depends on the order in which the ranks' data is combined are not tried,
  * so that a run can be repeated. Of these, only short blocking allreduces are MPI's.
@@ -76,8 +76,10 @@ static const struct {
 #define BUSY_TRIALS 4
 #define LOST_MAX    1
 
-/* So many calls of a choice are not tried because they are shorter than those that are. */
-#define SHORTER_MAX 32
+/* The trials of a pair differ by this part of their bytes at most. So many calls in a row are not
+ * tried because they differ more from those that are; then trials begin again, once. */
+#define UNLIKE_SHARE 8
+#define UNLIKE_MAX   32
 
 /* Trials of shorter calls are seldom clear. */
 #define LONG_NS 2000000
@@ -308,28 +310,28 @@ static int64_t waited_share(const struct glue_call *k, struct glue_choice *h)
 
 /*
  * All ranks come to the next trial, or to the call after the last one. *alike: what all of them
- * have found in communicators alike; in trials, if one still tries. *longest: the class of the
- * bytes of the rank that has most.
+ * have found in communicators alike; in trials, if one still tries. *bytes: of the rank that has
+ * most.
  */
 static void begin_together(struct glue_call *k, const struct trial *t, enum glue_found *alike,
-			   unsigned *longest)
+			   int64_t *bytes)
 {
 	struct glue_choice *h = t->choice;
 	const int64_t found = t->found != NULL ? *t->found : GLUE_NOTHING;
 	int64_t v[] = { -h->latest, found, -found, -waited_share(k, h), -(int64_t)t->bytes };
 
 	*alike = GLUE_NOTHING;
-	*longest = 0;
+	*bytes = 0;
 	if (glue_min(k, v, 5) != MPI_SUCCESS) {
 		h->decided = true;
 		h->by = GLUE_BY_COLLNET; /* the call itself will tell why */
 		return;
 	}
 	if (h->calls > 0) {
-		h->ns[h->by][(h->calls - 1) / 2] = -v[0];
+		h->ns[(h->calls - 1) % 2][(h->calls - 1) / 2] = -v[0];
 		h->busy = -v[3] >= BUSY_SHARE;
 	}
-	*longest = class_of((size_t)-v[4]);
+	*bytes = -v[4];
 	if (v[1] == -v[2] || (v[1] != GLUE_NOTHING && -v[2] == GLUE_IN_TRIALS)) {
 		*alike = (enum glue_found)(-v[2]);
 	}
@@ -352,15 +354,41 @@ static bool settle_alike(const struct glue_call *k, const struct trial *t, enum 
 	return true;
 }
 
-/* Whether a call is as long as the others that are tried. If it is longer, trials begin again. */
-static bool is_comparable(struct glue_choice *h, unsigned longest)
+/* Whether a call is about as long as those that are tried; the second one of a pair as the first.
+ */
+static bool is_alike(const struct glue_choice *h, int64_t bytes)
 {
-	if (h->calls == 0 || longest > h->longest + 1) {
-		h->calls = 0;
-		h->longest = longest;
-		return true;
+	const unsigned class = class_of((size_t)bytes);
+	const int64_t more = bytes - h->pair_bytes;
+
+	if (h->calls % 2 == 0) {
+		return h->calls == 0 || (class + 1 >= h->class && class <= h->class + 1);
 	}
-	return longest + 1 >= h->longest || h->shorter++ >= SHORTER_MAX;
+	return (more < 0 ? -more : more) <= h->pair_bytes / UNLIKE_SHARE;
+}
+
+/* Whether a call is tried. With a longer one, trials begin again; with a shorter one if too few are
+ * as long as those that were tried, and then with none that is longer. */
+static bool is_comparable(struct glue_choice *h, int64_t bytes)
+{
+	const unsigned class = class_of((size_t)bytes);
+	const bool alike = is_alike(h, bytes), longer = class > h->class + 1 && h->unlike_rows == 0;
+
+	if (!alike && !longer && h->unlike < UNLIKE_MAX) {
+		h->unlike++;
+		return false;
+	}
+	if (!alike && (longer || h->unlike_rows++ == 0)) {
+		h->calls = 0;
+	}
+	h->unlike = 0;
+	if (h->calls == 0) {
+		h->class = class;
+	}
+	if (h->calls % 2 == 0) {
+		h->pair_bytes = bytes;
+	}
+	return true;
 }
 
 /* Decides, if what is known suffices, or begins the next trial. The result: collnet performs the
@@ -369,9 +397,9 @@ static bool try_next(struct glue_call *k, const struct trial *t, bool untried)
 {
 	struct glue_choice *h = t->choice;
 	enum glue_found alike;
-	unsigned longest;
+	int64_t bytes;
 
-	begin_together(k, t, &alike, &longest);
+	begin_together(k, t, &alike, &bytes);
 	if (h->decided) {
 		return true;
 	}
@@ -383,7 +411,7 @@ static bool try_next(struct glue_call *k, const struct trial *t, bool untried)
 		settle(k, t);
 	}
 	if (!h->decided) {
-		if (!is_comparable(h, longest)) {
+		if (!is_comparable(h, bytes)) {
 			return untried;
 		}
 		h->by = h->calls % 2 == 0 ? GLUE_BY_COLLNET : GLUE_BY_MPI;

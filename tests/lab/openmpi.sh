@@ -247,6 +247,11 @@ mpi "reductions of reductions" --shape 2 --rate none -- ./with-collnet h0:1,h1:1
 has '^right: reductions' out
 has 'MPI_Reduce of 16 bytes and more: collnet .* us (.*), MPI .* us: by' out
 follows
+# With times that are given, in programs that make calls of several lengths.
+mpicc -std=gnu99 -O1 -Wall -Wextra -I"$here/../.." -I"$here/../../lib/include" "$here/mpi_select.c" -o choices ||
+	fail "mpi_select.c"
+./choices >out || { cat out; fail "a choice"; }
+has '^right: choices' out
 # Long exchanges take 52 ms or longer, short ones 1 ms: trials that compare them differ by far more than long ones.
 mpi "long and short calls in turns" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases in-turns
 has '^right: in-turns' out

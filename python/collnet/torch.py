@@ -186,9 +186,10 @@ class _Waiter:
     def __init__(self):
         self._queue = queue.SimpleQueue()
         self._thread = None
+        self._ended = False
 
     def add(self, work, future):
-        if threading.current_thread() in _waiting:
+        if self._ended or threading.current_thread() in _waiting:
             self._start(lambda: _Waiter._complete(work, future))
             return
         if self._thread is None:
@@ -206,6 +207,7 @@ class _Waiter:
         return thread
 
     def end(self):
+        self._ended = True  # a work that outlives the group can still be asked for its future
         self._queue.put(None)
 
     @staticmethod
@@ -380,9 +382,6 @@ class ProcessGroup(dist.ProcessGroup):
         return self._work(request, outputs, lambda: _spread(flat, outputs))
 
     def alltoall_base(self, output, tensor, output_sizes, input_sizes, opts=None):
-        if not output_sizes and not input_sizes:
-            return self._between(self._ready.ialltoall, tensor, output)
-
         def counts(sizes, of):
             rows = of.size(0) if of.dim() > 0 else 0
             sizes = sizes or [rows // self._team.size] * self._team.size
@@ -390,6 +389,10 @@ class ProcessGroup(dist.ProcessGroup):
                 raise ValueError(f"a tensor of {rows} rows is divided into {sum(sizes)}")
             return [n * (of.numel() // max(rows, 1)) for n in sizes]
 
+        if not output_sizes and not input_sizes:
+            for of in (tensor, output):
+                counts(None, of)
+            return self._between(self._ready.ialltoall, tensor, output)
         _same_type(tensor.dtype, output.dtype)
         whole = _whole(output)
         request = self._ready.ialltoallv(
@@ -405,6 +408,16 @@ def _gone(waiter, team):
     """Called by the garbage collector, which must not call the library."""
     waiter.end()
     _unused.append(team)
+
+
+def _forked():
+    """A child of fork() cannot use the contexts of its parent."""
+    global _context
+    _context = None
+    _unused.clear()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _create(store, rank, size, timeout):

@@ -2,6 +2,7 @@
 """
 The backend of torch.distributed, on every rank of a job: torch_calls.py STORE calls | death.
 """
+import gc
 import os
 import sys
 import time
@@ -230,6 +231,15 @@ def asynchronous():
     expect(x, total, "work after a wait that was too short")
     for _ in range(300):
         dist.barrier(async_op=True)  # dropped
+    group = dist.new_group(list(ranks))
+    x = data(rank, 1000)
+    work = dist.all_reduce(x, group=group, async_op=True)
+    first = dist.all_reduce(data(rank, 1000), group=group, async_op=True).get_future()
+    first.wait()
+    dist.destroy_process_group(group)
+    del group, first
+    gc.collect()
+    expect(work.get_future().wait()[0], total, "a future of work that has outlived its group")
 
 
 def refuses(text, call):
@@ -257,6 +267,8 @@ def refused():
                 torch.zeros(size), torch.zeros(size + 1), [1] * size)),
             (f"{size + 1} rows is divided into {size}", lambda: dist.all_to_all_single(
                 torch.zeros(size), torch.zeros(size + 1), [1] * size, [1] * size)),
+            (f"{size + 1} rows is divided into {size}", lambda: dist.all_to_all_single(
+                torch.zeros(size + 1, size), torch.zeros(size + 1, size))),
             ("does not convert", lambda: dist.all_gather_into_tensor(
                 torch.zeros(size), torch.zeros(1, dtype=torch.int32)))):
         refuses(text, call)

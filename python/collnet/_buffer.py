@@ -73,6 +73,9 @@ class Buffer:
         if self.bytes % ranks != 0:
             raise ValueError(
                 f"{self.name} has {self.bytes} bytes, which cannot be divided by {ranks} ranks")
+        if self.bytes // ranks % max(self.itemsize, 1) != 0:
+            raise ValueError(f"{self.name} has {self.bytes // self.itemsize} elements, which cannot "
+                             f"be divided by {ranks} ranks")
         return self.bytes // ranks
 
     def blocks(self, ranks, counts, displs, required=True):

@@ -10,17 +10,25 @@ is closed later.
 import collections
 import ctypes
 import weakref
-from ctypes import byref, c_size_t, c_uint16, c_uint32, c_void_p
+from ctypes import byref, c_size_t, c_uint16, c_uint32, c_void_p, py_object, pythonapi
 
 from . import _library as api
 from ._buffer import Buffer
 from ._library import (NAME_MAX, Handle, LogLevel, Status, check_caller, error, library,
                        milliseconds, peer_milliseconds)
-from ._request import MANY, Receive, Request, make_team
+from ._request import MANY, Receive, Request, Using, make_team
 from ._team import Team
 
 # Closed contexts that are in use: their states.
 _lingering = []
+
+
+# In direct mode, a thread of the library writes to the buffers of a context that was not closed,
+# also if the program has dropped it, and after the interpreter has ended.
+_keep, _drop = pythonapi["Py_IncRef"], pythonapi["Py_DecRef"]
+for _function in (_keep, _drop):
+    _function.argtypes = [py_object]
+    _function.restype = None
 
 
 class _Allocation(weakref.ref):
@@ -31,8 +39,10 @@ class _Allocation(weakref.ref):
 class _Memory:
     """The allocations of a context."""
 
-    def __init__(self, pointer):
+    def __init__(self, pointer, outstanding):
         self.pointer = pointer
+        self.outstanding = outstanding  # the context's requests
+        _keep(self)
         self.used = {}  # by their addresses, and with those in `unused`
         self.requests = []  # of a closed context: in which a thread may wait
         self.unused = collections.deque()
@@ -76,6 +86,7 @@ class _Memory:
         pointer, self.pointer = self.pointer, None
         if pointer is not None:  # it was not interrupted at the end
             library.collnet_close(pointer)
+            _drop(self)
         return True
 
 
@@ -116,8 +127,8 @@ class Context(Handle):
         if code != Status.OK:
             raise error(code)
         self._closed = False
-        self._memory = _Memory(out)
         self.requests = set()  # outstanding
+        self._memory = _Memory(out, self.requests)
         self.many = MANY  # of them, at which completed ones are collected
         self.children = set()  # teams and endpoints
         self.node_name = library.collnet_node_name(out).decode()
@@ -128,9 +139,10 @@ class Context(Handle):
 
     def _open(self):
         check_caller()
+        memory = self._memory  # before close() takes it
         if self._closed:
             raise api.CollnetError(Status.EINVAL, "the context is closed")
-        return self._memory.pointer
+        return memory.pointer
 
     def __enter__(self):
         return self
@@ -157,12 +169,13 @@ class Context(Handle):
         Zeroed memory that is sent and received without a copy, as a writable memoryview of bytes.
         It is freed with the last object that uses it.
         """
-        self._open()
-        size = api.whole("size", size)
-        if size < 0:
-            raise ValueError(f"size: {size} is not a number of bytes")
-        api.integer("size", c_size_t, size)
-        return self._memory.alloc(size)
+        memory = self._memory
+        with Using(self):
+            size = api.whole("size", size)
+            if size < 0:
+                raise ValueError(f"size: {size} is not a number of bytes")
+            api.integer("size", c_size_t, size)
+            return memory.alloc(size)
 
     def team(self, job=None, rank=None, size=None, timeout=None, secret=None):
         """Joins a team, by default the launcher's, and waits until all ranks have joined."""
@@ -186,24 +199,24 @@ class Context(Handle):
 
     def stats(self, reset_peak=False):
         """The counters of the node, as a dictionary."""
-        pointer = self._open()
         out = api.collnet_stats(size=ctypes.sizeof(api.collnet_stats))
-        code = library.collnet_get_stats(pointer, byref(out), 1 if reset_peak else 0)
-        if code != Status.OK:
-            raise error(code, pointer)
+        with Using(self) as pointer:
+            code = library.collnet_get_stats(pointer, byref(out), 1 if reset_peak else 0)
+            if code != Status.OK:
+                raise error(code, pointer)
         return api.values(out)
 
     def _list(self, function, structure):
-        pointer = self._open()
         room = 64
-        while True:
-            entries, count = (structure * room)(), c_size_t(room)
-            code = function(pointer, entries, byref(count))
-            if code != Status.OK:
-                raise error(code, pointer)
-            if count.value <= room:
-                return [api.values(entry) for entry in entries[:count.value]]
-            room = count.value
+        with Using(self) as pointer:
+            while True:
+                entries, count = (structure * room)(), c_size_t(room)
+                code = function(pointer, entries, byref(count))
+                if code != Status.OK:
+                    raise error(code, pointer)
+                if count.value <= room:
+                    return [api.values(entry) for entry in entries[:count.value]]
+                room = count.value
 
     def nodes(self):
         """The node table, as a list of dictionaries."""
@@ -221,13 +234,18 @@ class Endpoint(Handle):
         self._context = context
         out = c_void_p()
         number = api.integer("number", c_uint16, number)
-        code = library.collnet_endpoint_open(context._open(), number, byref(out))
-        if code != Status.OK:
-            raise error(code, context.pointer)
-        self._pointer = out
-        self.number = library.collnet_endpoint_number(out)
-        self.address = (context.node_name, self.number)
-        context.children.add(self)
+        with Using(context) as pointer:
+            code = library.collnet_endpoint_open(pointer, number, byref(out))
+            if code != Status.OK:
+                raise error(code, pointer)
+            self._pointer = out
+            self._unleft = [out]
+            self.number = library.collnet_endpoint_number(out)
+            self.address = (context.node_name, self.number)
+            context.children.add(self)
+            if context._closed:  # meanwhile; this may have come too late for it
+                self.close()
+        self._open()
 
     def _open(self):
         check_caller()
@@ -244,13 +262,22 @@ class Endpoint(Handle):
     def close(self):
         """Closes the endpoint. Outstanding requests end with EINVAL."""
         check_caller()
-        if self._pointer is not None:
-            pointer, self._pointer = self._pointer, None
-            library.collnet_endpoint_close(pointer)
+        if self._unleft:
+            self._pointer = None
+            self.leave()
             self._context.children.discard(self)
             for request in list(self._context.requests):
                 if request._owner is self:
                     request._abandon()
+
+    def leave(self):
+        """What remains of close(), unless a call has entered the library with the endpoint."""
+        if self._pointer is None and not any(
+                call.entered for call in list(self._context.requests) if call._owner is self):
+            try:
+                [].extend(map(library.collnet_endpoint_close, iter(self._unleft.pop, None)))
+            except IndexError:  # another thread was faster
+                pass
 
     def isend(self, to, data, timeout=None):
         """Sends one message to the endpoint `to`, a pair of node and number."""

@@ -83,16 +83,14 @@ def _collect_completed(context):
     Collects operations that have completed, for later waits: the program may have dropped their
     requests. Returns whether there were any.
     """
-    requests = list(context.requests)
-    for request in requests:
-        request._look()
-    return len(context.requests) < len(requests)
+    return any([request._look() for request in list(context.requests)])
 
 
 class Request(Handle):
     """An outstanding operation. Once it has completed, tests and waits give the same result."""
 
-    divides = False  # its team, to make another
+    entered = False  # a call of the library uses its team or endpoint
+    posting = False  # _enter() is not over
 
     def __init__(self, context, held, callback=None, persistent=False, owner=None):
         self._context = context
@@ -114,18 +112,34 @@ class Request(Handle):
         if len(context.requests) >= context.many:
             _collect_completed(context)
             context.many = max(MANY, 2 * len(context.requests))
-        try:
+
+        def post():
             code = function(self._owner._open(), *arguments, byref(self._pointer))
             if code == Status.ELIMIT and _collect_completed(context):
                 code = function(self._owner._open(), *arguments, byref(self._pointer))
             if code != Status.OK:
-                raise error(code, self._context.pointer)
-        finally:
-            if self._pointer:  # made, also if a signal has interrupted this
-                self._context.requests.add(self)
-            else:
-                self._release()
+                raise error(code, context.pointer)
+
+        self._enter(post)
         return self
+
+    def _enter(self, call):
+        """
+        Calls the library with the team or endpoint. What other threads destroy or close meanwhile
+        ends after that.
+        """
+        try:
+            self.entered = self.posting = True
+            self._context.requests.add(self)
+            call()
+        finally:
+            try:
+                self.entered = False
+                self._owner.leave()
+            finally:
+                if not self._pointer:  # else it was made, also if a signal has interrupted this
+                    self._release()
+                self.posting = False
 
     def _release(self):
         for buffer in self._held:
@@ -163,7 +177,7 @@ class Request(Handle):
         the same for so many seconds.
         """
         def collect(got):
-            if got[0] and self._active:
+            if got[0] and self._active and not self.posting:
                 _call(self._collected, function, self._pointer, *arguments)
             return got[0]
 
@@ -171,8 +185,10 @@ class Request(Handle):
 
     def _look(self):
         """Collects the result if the operation has completed, and no thread waits for it."""
-        if self._active:
-            self._try(0, library.raw.collnet_test)
+        if not self._active:
+            return False
+        self._try(0, library.raw.collnet_test)
+        return not self._active
 
     def test(self):
         """Returns whether the operation has completed; raises its exception."""
@@ -210,9 +226,15 @@ class Request(Handle):
                 self._told = False
                 self._active = True
 
-        code = _call(started, library.raw.collnet_start, self._pointer)
-        if code != Status.OK:
-            raise error(code, self._context.pointer)
+        def start():
+            self._owner._open()
+            code = _call(started, library.raw.collnet_start, self._pointer)
+            if code == Status.ELIMIT and _collect_completed(self._context):
+                code = _call(started, library.raw.collnet_start, self._pointer)
+            if code != Status.OK:
+                raise error(code, self._context.pointer)
+
+        self._enter(start)
         return self
 
     def free(self):
@@ -237,7 +259,9 @@ class Request(Handle):
         """
         if not self._try(seconds, library.raw.collnet_test):
             return False
-        if self._persistent and not self._active:
+        if self._active or self.posting:  # a call uses the team or endpoint
+            return False
+        if self._persistent:
             self.free()
         return True
 
@@ -332,6 +356,35 @@ def _collect_one(requests, left):
     return code != Status.INPROGRESS
 
 
+class Using:
+    """A call of the library that uses the context: close() leaves its end to a later one."""
+
+    entered = False
+    _owner = None
+
+    def __init__(self, context):
+        self._context = context
+        self._ended = threading.Event()
+
+    def __enter__(self):
+        self._context.requests.add(self)
+        try:
+            return self._context._open()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_):
+        self._context.requests.discard(self)
+        self._ended.set()
+
+    def _look(self):
+        pass
+
+    def _abandon(self, seconds=0):
+        return self._ended.wait(seconds)
+
+
 class _Making:
     """
     A call that makes a team. It has no slices in which Python could look at signals, and waits for
@@ -347,7 +400,7 @@ class _Making:
         self._failure = None
         self._interrupted = False
         self._turns = [self]  # who takes it decides whether the library is called
-        self.divides = owner is not None
+        self.entered = owner is not None
         # A join() of the thread that a signal interrupts would make is_alive() false.
         self._ended = threading.Event()
 
@@ -357,7 +410,7 @@ class _Making:
             if self._take_turn():
                 self._call(*call)
         finally:
-            self.divides = False
+            self.entered = False
             if self._owner is not None:
                 self._owner.leave()
             self._context.requests.discard(self)

@@ -74,7 +74,7 @@ class Team(Handle):
         it, that thread leaves it at the end of its call.
         """
         check_caller()
-        if self._pointer is not None:
+        if self._unleft:
             self._pointer = None
             self.leave()
             self._context.children.discard(self)
@@ -85,11 +85,12 @@ class Team(Handle):
     close = destroy
 
     def leave(self):
-        """What remains of destroy(), unless a call divides the team."""
-        calls = [call for call in list(self._context.requests) if call._owner is self]
-        if self._pointer is None and not any(call.divides for call in calls):
+        """What remains of destroy(), unless a call has entered the library with the team."""
+        if self._pointer is None and not any(
+                call.entered for call in list(self._context.requests) if call._owner is self):
             try:
-                library.collnet_team_destroy(self._unleft.pop())
+                # No signal's handler runs between the two.
+                [].extend(map(library.collnet_team_destroy, iter(self._unleft.pop, None)))
             except IndexError:  # another thread was faster
                 pass
 
@@ -160,6 +161,7 @@ class Team(Handle):
         """Block i of `send` goes to rank i, block j of `recv` comes from rank j."""
         send, recv = self._buffers(send, recv)
         block = recv.block(self.size)
+        send.block(self.size)
         send.has(recv.bytes)
         return self._start(library.collnet_ialltoall, (send, recv), send.address, recv.address,
                            block, **options)
@@ -293,6 +295,9 @@ class Team(Handle):
         else:
             self._same_type(send, recv, op, type)
             send.has(recv.bytes * blocks)
+            if isinstance(op, UserOp) and op.element is None and send.itemsize != recv.itemsize:
+                raise TypeError(f"the items of send have {send.itemsize} bytes, those of recv "
+                                f"{recv.itemsize}")
             address, held = recv.address, (send, recv)
         call = UserCall(op, send) if isinstance(op, UserOp) else None
         return self._start(function, held, send.address, address, count // blocks, kind,

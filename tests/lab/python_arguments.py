@@ -22,6 +22,10 @@ def wrong_calls(team):
            memoryview(zeros(8 * n))[::2], four)
     raises(ValueError, "bytes instead of", team.alltoall, zeros(n), four)
     raises(ValueError, "cannot be divided by", team.alltoall, b"x", bytearray(n + 1))
+    raises(ValueError, f"{n - 1} elements, which cannot be divided by {n} ranks", team.alltoall,
+           zeros(n - 1), zeros(n - 1))
+    raises(TypeError, "items of send have 8 bytes, those of recv 4", team.allreduce, zeros(4, "q"),
+           zeros(8), collnet.UserOp(print))
     raises(ValueError, f"the blocks end at {32 * n}", team.alltoallv, four, [4] * n,
            [8 * i + 4 for i in range(n)], four, [4] * n, None)
     raises(ValueError, f"counts for {n} ranks", team.allgatherv, four, four, [1])

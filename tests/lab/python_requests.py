@@ -3,6 +3,7 @@
 import array
 import itertools
 import math
+import random
 import threading
 import time
 
@@ -246,7 +247,7 @@ def left_while_made(team):
         made = []
         thread = threading.Thread(target=lambda: made.append(own.split(0)), daemon=True)
         thread.start()
-        while not any(call.divides for call in list(team._context.requests)):
+        while not any(call.entered for call in list(team._context.requests)):
             time.sleep(0.01)
         time.sleep(0.1)
         own.destroy()
@@ -261,6 +262,89 @@ def left_while_made(team):
     made[0].destroy()
 
 
+def run_until_closed(call):
+    """A thread that calls until the team, endpoint or context is gone, and a list of what it met."""
+    ends = []
+
+    def run():
+        try:
+            while True:
+                call()
+        except Exception as error:
+            ends.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, ends
+
+
+def closed_while_called(team):
+    """Teams, endpoints and contexts are closed at any time while a thread calls their methods."""
+    chance = random.Random(team.rank)
+    buffer = bytearray(64)
+
+    def none(context):
+        return context.team(f"alone-{team.rank}", 0, 1)
+
+    cases = [(lambda _: team.dup(), lambda own, _: own.iallreduce(buffer, bytearray(64))),
+             (none, lambda own, _: own.iallreduce(buffer, bytearray(64))),
+             (none, lambda own, context: context.stats()),
+             (none, lambda own, context: context.nodes()),
+             (lambda context: context.endpoint(), lambda own, _: own.irecv(bytearray(8)))]
+    for number, (make, call) in enumerate(cases):
+        for _ in range(20):
+            context = collnet.Context()
+            own = make(context)
+            thread, ends = run_until_closed(lambda: call(own, context))
+            time.sleep(chance.random() * 0.003)
+            own.close()
+            context.close()
+            thread.join(20)
+            expect([type(end) for end in ends], [collnet.CollnetError], f"the end of case {number}")
+    team.barrier()
+    none_lingers(30)
+
+
+def outstanding_while_made(team):
+    """
+    A context is closed while a thread divides a team of it, and an operation of that is outstanding:
+    the team is left when the call ends, and the request is collected then.
+    """
+    context = collnet.Context(timeout=20)
+    own = context.team("outstanding", team.rank, team.size, 20)
+    if team.rank == 0:
+        thread, ends = run_until_closed(lambda: own.split(0))
+        while not any(call.entered for call in list(context.requests)):
+            time.sleep(0.01)
+        time.sleep(0.1)
+        request = own.iallgather(zeros(1), zeros(team.size))
+        context.close()
+        expect([request._active], [True], "a request of a team that is being divided")
+        team.barrier()
+        thread.join(20)
+        expect([str(end) for end in ends], ["the context is closed"], "the end of split()")
+        none_lingers(30)
+        raises(collnet.CollnetError, "", request.wait, 2)
+    else:
+        team.barrier()
+        raises(collnet.CollnetError, "", lambda: own.split(0).barrier())
+        context.close()
+    team.barrier()
+
+
+def many_persistent(team):
+    """Completed persistent requests do not count as outstanding."""
+    requests = [team.ibarrier(persistent=True) for _ in range(70)]
+    for request in requests[:64]:
+        request.start()
+    requests[63].wait()
+    requests[63].start()
+    team.ibarrier().wait()
+    collnet.waitall(requests[:64])
+    for request in requests:
+        request.free()
+
+
 with collnet.Context() as context, context.team() as team:
     waits(team)
     each_once(team)
@@ -270,5 +354,8 @@ with collnet.Context() as context, context.team() as team:
     closed(team)
     closed_while_made(team)
     left_while_made(team)
+    outstanding_while_made(team)
+    closed_while_called(team)
+    many_persistent(team)
     team.barrier()
     print(f"right: rank {team.rank}", flush=True)

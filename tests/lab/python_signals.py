@@ -115,6 +115,18 @@ def memory(context, team):
     expect([len(context._memory.used) < 3], [True], "allocations that are left")
 
 
+def destroyed(context, team):
+    """Signals come while a team is destroyed. The next call goes on with that."""
+    signals = Signals(team.rank)
+    for turn in range(200):
+        own = context.team(f"destroyed-{team.rank}-{turn}", 0, 1)
+        own.ibarrier()
+        signals.run(own.destroy)
+        own.destroy()
+        expect([own._unleft], [[]], "a team that destroy() has not left")
+    expect([signals.caught], [signals.raised], "exceptions of destroy()")
+
+
 def each(requests):
     for request in requests:
         if request._active:
@@ -135,6 +147,7 @@ with collnet.Context() as context, context.team() as team:
     at_a_function(context, team)
     if EXACT:
         memory(context, team)
+        destroyed(context, team)
         for wait in (each, looks, any_of):
             anywhere(team, collnet.SUM, wait)
         anywhere(team, collnet.UserOp(add), each)

@@ -143,6 +143,33 @@ static void limit__uneven(void **state)
 	cn_topo_free(f.topo);
 }
 
+/* Each side must learn the other's sum, and n branches send 2 (n - 1) blocks together. */
+static void limit__allreduce(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	shape(&f, "8", 20 * MBIT, 0, 2);
+	assert_near(measure_limit_us(MEASURE_ALLREDUCE, &f.place, 1000), 14.0 / 8 * 8000 / 20);
+	assert_near(measure_node_bytes(MEASURE_ALLREDUCE, &f.place, 1000), 14.0 / 8 * 1000);
+	f.place.rate = 10 * MBIT;
+	assert_near(measure_limit_us(MEASURE_ALLREDUCE, &f.place, 1000), 14.0 / 8 * 8000 / 10);
+	cn_topo_free(f.topo);
+	shape(&f, "4x4", 20 * MBIT, 10 * MBIT, 1);
+	assert_near(measure_limit_us(MEASURE_ALLREDUCE, &f.place, 1000), 6.0 / 4 * 8000 / 10);
+	cn_topo_free(f.topo);
+	parse(&f, uneven, 1);
+	assert_near(measure_limit_us(MEASURE_ALLREDUCE, &f.place, 500), 4000.0 / 2);
+	f.place.ranks = 3;
+	f.place.nodes = 3;
+	assert_near(measure_limit_us(MEASURE_ALLREDUCE, &f.place, 500), 4.0 / 3 * 4000 / 100);
+	cn_topo_free(f.topo);
+	shape(&f, "2", 8 * MBIT, 0, 3);
+	f.node_of[3] = f.node_of[4] = 0;
+	assert_near(measure_limit_us(MEASURE_ALLREDUCE, &f.place, 100), 100);
+	cn_topo_free(f.topo);
+}
+
 /* Five ranks on one node, one on another: the direction that is busier counts in an allgather. */
 static void limit__uneven_ranks(void **state)
 {
@@ -248,6 +275,7 @@ int main(void)
 		cmocka_unit_test(limit__two_switches_uplinks_decide),
 		cmocka_unit_test(limit__two_ranks_a_node),
 		cmocka_unit_test(limit__uneven),
+		cmocka_unit_test(limit__allreduce),
 		cmocka_unit_test(limit__uneven_ranks),
 		cmocka_unit_test(limit__unknown),
 		cmocka_unit_test(iterations__follow_the_limit),

@@ -31,12 +31,11 @@ static double crossing(enum measure_op op, double r, double p, bool root)
 		return r > p - r ? r : p - r;
 	case MEASURE_BCAST:
 	case MEASURE_REDUCE:
+	case MEASURE_ALLREDUCE: /* the sum of one side, and what all branches send together */
 		return 1;
 	case MEASURE_SCATTER:
 	case MEASURE_GATHER:
 		return root ? p - r : r;
-	case MEASURE_ALLREDUCE: /* Patarasuk and Yuan; and each side must learn the other's sum */
-		return fmax(1, 2 * (p - r) / p);
 	case MEASURE_BARRIER:
 	case MEASURE_PINGPONG:
 	case MEASURE_STREAM:
@@ -45,11 +44,18 @@ static double crossing(enum measure_op op, double r, double p, bool root)
 	return 0;
 }
 
-/* The largest crossing of any node's own link. NAN: no memory. */
+/* Blocks that n parts of a network send together, at least: in an allreduce 2 (n - 1) (Patarasuk
+ * and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations). */
+static double sent_together(enum measure_op op, uint32_t n)
+{
+	return op == MEASURE_ALLREDUCE && n > 1 ? 2.0 * (n - 1) : 0;
+}
+
+/* The blocks on the busiest of the nodes' own links, which are equal. NAN: no memory. */
 static double node_blocks(enum measure_op op, const struct measure_layout *p)
 {
 	uint32_t *count = calloc(p->nodes > 0 ? p->nodes : 1, sizeof(*count));
-	double most = 0;
+	double most = p->nodes > 0 ? sent_together(op, p->nodes) / p->nodes : 0;
 	uint32_t i;
 
 	if (count == NULL) {
@@ -70,47 +76,79 @@ double measure_node_bytes(enum measure_op op, const struct measure_layout *p, ui
 	return node_blocks(op, p) * (double)bytes;
 }
 
-/* Seconds that a block of one bit takes on the busiest link of the tree, over all links. */
-static double tree_seconds_a_bit(enum measure_op op, const struct measure_layout *p)
+/* A vertex of the tree, and the link to its parent. */
+struct place {
+	uint32_t below;	   /* ranks */
+	bool root;	   /* is below */
+	uint32_t branches; /* with ranks, the parent's included */
+	double capacity;   /* of the links to them */
+};
+
+/* False: a rank is in no place. */
+static bool place_ranks(const struct measure_layout *p, struct place *places)
+{
+	for (uint32_t i = 0; i < p->ranks; i++) {
+		uint32_t v = p->vertex[p->node_of[i]];
+
+		if (v == CN_TOPO_NONE) {
+			return false;
+		}
+		for (; v != CN_TOPO_NONE; v = p->topo->vertices[v].parent) {
+			places[v].below++;
+			places[v].root |= i == 0;
+		}
+	}
+	return true;
+}
+
+/* Seconds that a block of one bit takes on the busiest link; it also counts branches. NAN: a rate
+ * is not known. */
+static double busiest_link(enum measure_op op, const struct measure_layout *p, struct place *places)
 {
 	const struct cn_topo *t = p->topo;
-	uint32_t *below = calloc(t->nvertices > 0 ? t->nvertices : 1, sizeof(*below));
-	bool *root = calloc(t->nvertices > 0 ? t->nvertices : 1, sizeof(*root));
 	double worst = 0;
-	uint32_t i, v;
 
-	if (below == NULL || root == NULL) {
-		free(below);
-		free(root);
-		return NAN;
-	}
-	for (i = 0; i < p->ranks; i++) {
-		v = p->vertex[p->node_of[i]];
-		if (v == CN_TOPO_NONE) {
-			free(below);
-			free(root);
-			return NAN;
-		}
-		for (; v != CN_TOPO_NONE; v = t->vertices[v].parent) {
-			below[v]++;
-			root[v] |= i == 0;
-		}
-	}
-	for (v = 0; v < t->nvertices; v++) {
-		uint32_t link = t->vertices[v].parent_link;
-		double blocks = crossing(op, below[v], p->ranks, root[v]);
+	for (uint32_t v = 0; v < t->nvertices; v++) {
+		const uint32_t parent = t->vertices[v].parent;
+		const double blocks = crossing(op, places[v].below, p->ranks, places[v].root);
+		const struct cn_topo_link *l;
+		double capacity;
 
-		if (t->vertices[v].parent == CN_TOPO_NONE || blocks == 0) {
+		if (parent == CN_TOPO_NONE || blocks == 0) {
 			continue;
 		}
-		if (t->links[link].rate == 0) {
-			worst = NAN;
-			break;
+		l = &t->links[t->vertices[v].parent_link];
+		capacity = (double)l->rate * l->channels;
+		if (l->rate == 0) {
+			return NAN;
 		}
-		worst = fmax(worst, blocks / t->links[link].channels / (double)t->links[link].rate);
+		places[v].branches++;
+		places[v].capacity += capacity;
+		places[parent].branches++;
+		places[parent].capacity += capacity;
+		worst = fmax(worst, blocks / capacity);
 	}
-	free(below);
-	free(root);
+	return worst;
+}
+
+/* Seconds that a block of one bit takes, over all links and all branches of a vertex. */
+static double tree_seconds_a_bit(enum measure_op op, const struct measure_layout *p)
+{
+	const uint32_t n = p->topo->nvertices;
+	struct place *places = calloc(n > 0 ? n : 1, sizeof(*places));
+	double worst = NAN;
+
+	if (places != NULL && place_ranks(p, places)) {
+		worst = busiest_link(op, p, places);
+		for (uint32_t v = 0; v < n && !isnan(worst); v++) {
+			const struct place *at = &places[v];
+
+			if (at->branches > 1) {
+				worst = fmax(worst, sent_together(op, at->branches) / at->capacity);
+			}
+		}
+	}
+	free(places);
 	return worst;
 }
 

@@ -69,6 +69,12 @@ for op in alltoall allgather barrier bcast scatter gather allreduce reduce reduc
 	is_json
 done
 
+# A reduction that waits for two actions.
+schedule 0 scan --shape 5 --size 6k --algorithm doubling --rank h2 --emit json
+has '"dependency": "stream", "on": 3, "after": 0}'
+schedule 1 alltoall --shape 4 --emit dot --rank 2 --phase 9
+has 'there are 3 phases' err
+
 schedule 0 alltoall --shape 8x4 --explain
 has '^There are 31 phases, in which messages share links; without sharing there would be at$'
 has '^shuffle was chosen .* (+ are baselines, never chosen):$'

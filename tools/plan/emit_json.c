@@ -19,7 +19,8 @@ static void put_span(struct json *j, const char *key, const struct cn_span *s)
 	json_object_end(j);
 }
 
-static void put_action(struct json *j, const struct emit *e, const struct cn_action *a)
+static void put_action(struct json *j, const struct emit *e, const struct cn_action *a,
+		       uint32_t number)
 {
 	static const char *const kinds[] = { "send", "recv", "copy", "wait", "reduce" };
 	static const char *const deps[] = { NULL, "complete", "stream" };
@@ -43,6 +44,11 @@ static void put_action(struct json *j, const struct emit *e, const struct cn_act
 	} else {
 		json_uint(j, "on", a->dep_on);
 	}
+	if (a->kind == CN_ACT_REDUCE && a->after != number) {
+		json_uint(j, "after", a->after);
+	} else if (a->kind == CN_ACT_REDUCE) {
+		json_null(j, "after");
+	}
 	json_object_end(j);
 }
 
@@ -53,7 +59,7 @@ static void put_node(struct json *j, const struct emit *e, uint32_t node)
 	json_uint(j, "rank", e->layout->ranks[e->layout->first[node]]);
 	json_array(j, "actions");
 	for (uint32_t i = 0; i < e->parts[node].n; i++) {
-		put_action(j, e, &e->parts[node].actions[i]);
+		put_action(j, e, &e->parts[node].actions[i], i);
 	}
 	json_array_end(j);
 	json_object_end(j);

@@ -153,6 +153,7 @@ static int emit(struct run *r)
 			  .algorithm = r->s.name,
 			  .source = schedule_source(r->o),
 			  .guarantees = r->s.guarantees };
+	uint32_t phases;
 	bool ring;
 	int rc = plan_parts(r, &e.only);
 
@@ -166,12 +167,12 @@ static int emit(struct run *r)
 	case EMIT_DOT:
 		/* The first phase of an allgather on a ring is the ring. */
 		ring = r->s.plan.op == CN_OP_ALLGATHER && !r->o->phase_given;
-		if (r->o->phase > 0 &&
-		    r->o->phase >= r->parts[e.only == EMIT_ALL ? 0 : e.only].phases) {
+		phases = r->parts[e.only == EMIT_ALL ? 0 : e.only].phases;
+		if (r->o->phase > 0 && r->o->phase >= phases) {
 			return cn_fail(&r->err, COLLNET_EINVAL,
 				       "--phase: there are %u phases, "
 				       "numbered from 0",
-				       r->parts[0].phases);
+				       phases);
 		}
 		return emit_dot(&e, r->o->phase, ring, stdout, &r->err);
 	case EMIT_MPI:

@@ -53,7 +53,8 @@ int shape_defaults(struct shape *s, struct cn_err *err)
 		s->rate = t->nhosts > 16 ? RATE_DEFAULT_MANY : RATE_DEFAULT;
 	}
 	if (!s->uplink_given) {
-		s->uplink = s->rate * UPLINK_FACTOR;
+		s->uplink = s->rate < CN_RATE_MAX / UPLINK_FACTOR ? s->rate * UPLINK_FACTOR
+								  : CN_RATE_MAX;
 	}
 	if (!s->buffer_given) {
 		s->buffer = s->rate == 0 ? UNLIMITED_DEFAULT : BUFFER_DEFAULT;

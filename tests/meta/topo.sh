@@ -342,4 +342,7 @@ has "unknown subcommand 'foo'" err
 		has 'standard output: No space' err
 	done
 }
+# A tree has no rate that a file cannot have.
+"$collnet" topo tree --shape 2x2 --rate 100tbit >"$t/out" && "$collnet" topo check "$t/out" >/dev/null ||
+	fail "the fastest uplinks"
 echo ok

@@ -25,9 +25,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RATE_MAX   1000000000000u
-#define BUFFER_MAX 100000u
-
 static const char usage_text[] =
 	"usage: collnet lab run (--shape SHAPE | --topology FILE) [OPTION...] -- COMMAND...\n"
 	"       collnet lab shell (--shape SHAPE | --topology FILE) [OPTION...] [-- COMMAND...]\n"
@@ -200,11 +197,11 @@ static int check_options(const struct lab_options *o)
 		return tool_usage("a topology file specifies rates and buffers itself: drop "
 				  "--rate, --uplink, --buffer and --uplink-buffer");
 	}
-	if (s->rate > RATE_MAX || s->uplink > RATE_MAX) {
+	if (s->rate > LAB_RATE_MAX || s->uplink > LAB_RATE_MAX) {
 		return tool_usage("the lab's links have rates up to 1tbit");
 	}
-	if (s->buffer > BUFFER_MAX || s->uplink_buffer > BUFFER_MAX) {
-		return tool_usage("the lab's ports have buffers up to %u frames", BUFFER_MAX);
+	if (s->buffer > LAB_BUFFER_MAX || s->uplink_buffer > LAB_BUFFER_MAX) {
+		return tool_usage("the lab's ports have buffers up to %u frames", LAB_BUFFER_MAX);
 	}
 	if (!o->shell && o->no_daemons && o->ranks_per_node > 1) {
 		return tool_usage("without daemons, a host has one rank: drop --no-daemons or "

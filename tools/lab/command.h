@@ -28,6 +28,8 @@
 #include "tools/shape.h"
 #include "tools/tool.h"
 
+#define LAB_RATE_MAX	 1000000000000u /* of a link, with all channels */
+#define LAB_BUFFER_MAX	 100000u
 #define LAB_HOSTS_MAX	 1024u
 #define LAB_RANKS_MAX	 COLLNET_RANKS_MAX
 #define LAB_DIR		 "/run/collnet-lab" /* private: /run is the lab's own */

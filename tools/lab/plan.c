@@ -53,6 +53,9 @@ static int read_topology(struct lab *lab, struct lab_options *o, struct cn_err *
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
+	if (!s->uplink_given && s->uplink > LAB_RATE_MAX) {
+		s->uplink = LAB_RATE_MAX;
+	}
 	return cn_topo_shape(s->text, s->rate, s->buffer, s->uplink, s->uplink_buffer, &lab->topo,
 			     err);
 }
@@ -117,6 +120,23 @@ static bool check_names(struct lab *lab, struct cn_err *err)
 	return true;
 }
 
+static int check_links(const struct cn_topo *t, struct cn_err *err)
+{
+	for (uint32_t i = 0; i < t->nlinks; i++) {
+		const struct cn_topo_link *l = &t->links[i];
+
+		if (l->rate > LAB_RATE_MAX / l->channels ||
+		    cn_topo_port_frames(l->buffer, l->channels) > LAB_BUFFER_MAX) {
+			return cn_fail(err, COLLNET_ELIMIT,
+				       "the link %s - %s exceeds the lab's limits of 1tbit and of "
+				       "%u frames in a port",
+				       t->vertices[l->a].name, t->vertices[l->b].name,
+				       LAB_BUFFER_MAX);
+		}
+	}
+	return COLLNET_OK;
+}
+
 int lab_plan(struct lab *lab, struct lab_options *o, struct cn_err *err)
 {
 	uint32_t i;
@@ -137,6 +157,10 @@ int lab_plan(struct lab *lab, struct lab_options *o, struct cn_err *err)
 	}
 	if (!check_names(lab, err)) {
 		return COLLNET_ETOPO;
+	}
+	rc = check_links(lab->topo, err);
+	if (rc != COLLNET_OK) {
+		return rc;
 	}
 	give_macs(lab);
 	lab->nranks = lab->nhosts * o->ranks_per_node;

@@ -401,10 +401,12 @@ static void stop_daemons(struct run *run)
 	}
 }
 
-/* After a signal: all processes get a grace period before SIGKILL. */
+/* After a signal: all processes get a grace period before SIGKILL. The command of a shell may have
+ * files outside the lab to remove, as collnet compare does. */
 static void stop_all(struct run *run)
 {
-	uint64_t until = now_ms() + GRACE_MS;
+	const struct lab_options *o = run->lab->o;
+	uint64_t until = now_ms() + (o->shell && o->command != NULL ? STOP_MS : GRACE_MS);
 
 	run->stopping = true;
 	kill(-1, SIGTERM);

@@ -309,7 +309,8 @@ int tool_parse_thousandths(const char *text, uint64_t *out)
 	char number[32];
 
 	if (*text == '\0' || strlen(text) > sizeof(number) - 8 ||
-	    strspn(text, "0123456789.") < strlen(text)) {
+	    strspn(text, "0123456789.") < strlen(text) || strpbrk(text, "0123456789") == NULL ||
+	    strchr(text, '.') != strrchr(text, '.')) {
 		return COLLNET_EINVAL;
 	}
 	snprintf(number, sizeof(number), "%skbit", text);
@@ -341,6 +342,9 @@ static int parse_options(int argc, char **argv, const char *shorts, const struct
 	while ((opt = getopt_long(argc, argv, shorts, options, &index)) != -1) {
 		if (opt == 'h') {
 			return -1;
+		}
+		if (opt == '?' && optopt != 0 && strncmp(argv[optind - 1], "--", 2) != 0) {
+			return tool_usage("unknown option '-%c'", optopt);
 		}
 		if (opt == '?') {
 			return tool_usage("unknown or ambiguous option '%.40s'", argv[optind - 1]);

@@ -13,8 +13,8 @@
 #include "tools/sim/trace.h"
 
 #define JOIN_WITHIN (600 * 1000 * CN_MS)
-#define NEXT_WITHIN (60 * 1000 * CN_MS) /* a job after faults */
-#define DEADLINE    (3600 * 1000 * CN_MS)
+#define NEXT_WITHIN (60 * 1000 * CN_MS)	  /* a job after faults */
+#define DEADLINE    (3600 * 1000 * CN_MS) /* of an iteration */
 
 /* What is counted, as it was before. */
 struct before {
@@ -134,14 +134,14 @@ static int turns(struct cn_job *j, const struct sim_case *c, uint32_t times, uin
 	struct cn_job_result r;
 	int rc;
 
-	args.deadline = DEADLINE;
+	args.deadline = DEADLINE * (cn_op_has_root(args.op) ? 1 : times);
 	/* With a root who only sends may be far ahead: the iterations are kept apart. */
 	for (uint32_t i = 0; i < (cn_op_has_root(args.op) ? times : 1) && *well; i++) {
 		if (cn_op_has_root(args.op)) {
-			rc = cn_job_run(j, &args, DEADLINE + 1000 * CN_MS, &r, err);
+			rc = cn_job_run(j, &args, args.deadline + 1000 * CN_MS, &r, err);
 		} else {
-			rc = cn_job_repeat(j, &args, times, DEADLINE + 1000 * CN_MS, ns, slowest,
-					   &r, err);
+			rc = cn_job_repeat(j, &args, times, args.deadline + 1000 * CN_MS, ns,
+					   slowest, &r, err);
 		}
 		if (rc != COLLNET_OK) {
 			return rc;

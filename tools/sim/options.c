@@ -56,7 +56,7 @@ static const char help_text[] =
 	"Faults:\n"
 	"  --loss PPM            frames per million that every link loses\n"
 	"  --duplicate PPM       ... duplicates (at most 100000)\n"
-	"  --reorder PPM         ... delays by up to 1 ms\n"
+	"  --reorder PPM         ... delays by 1 ms\n"
 	"  --corrupt PPM         ... delivers with a bit error\n"
 	"  --fault FAULT         a fault at a given time; up to 64 times:\n"
 	"                        [t=TIME] [for=TIME] crash|restart|pause HOST | cut|repair LINK |\n"

@@ -469,6 +469,7 @@ int sim_net_init(struct cn_sim *s, struct cn_err *err)
 	}
 	for (uint32_t d = 0; d < 2 * t->nlinks; d++) {
 		struct dlink *l = &s->links[d];
+		struct sw *sw;
 
 		if (l->from == NOBODY || !t->vertices[l->from].is_switch) {
 			continue;
@@ -479,8 +480,9 @@ int sim_net_init(struct cn_sim *s, struct cn_err *err)
 			return cn_fail(err, COLLNET_ENOMEM, "no memory for the ports of %s",
 				       t->vertices[l->from].name);
 		}
-		s->switches[l->from].size += l->buffer;
-		s->switches[l->from].boundless |= l->buffer == 0;
+		sw = &s->switches[l->from];
+		sw->size = l->buffer < UINT32_MAX - sw->size ? sw->size + l->buffer : UINT32_MAX;
+		sw->boundless |= l->buffer == 0;
 	}
 	for (uint32_t v = 0; v < t->nvertices; v++) {
 		s->switches[v].kind = s->config.kind;

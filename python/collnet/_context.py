@@ -16,7 +16,7 @@ from . import _library as api
 from ._buffer import Buffer
 from ._library import (NAME_MAX, Handle, LogLevel, Status, check_caller, error, library,
                        milliseconds, peer_milliseconds)
-from ._request import MANY, Receive, Request, Using, make_team
+from ._request import MANY, Owner, Receive, Request, Using, make_team
 from ._team import Team
 
 # Closed contexts that are in use: their states.
@@ -227,8 +227,10 @@ class Context(Handle):
         return self._list(library.collnet_get_jobs, api.collnet_job_info)
 
 
-class Endpoint(Handle):
+class Endpoint(Owner):
     """Sends and receives messages without a connection. Context.endpoint() opens one."""
+
+    _end = staticmethod(library.collnet_endpoint_close)
 
     def __init__(self, context, number):
         self._context = context
@@ -269,15 +271,6 @@ class Endpoint(Handle):
             for request in list(self._context.requests):
                 if request._owner is self:
                     request._abandon()
-
-    def leave(self):
-        """What remains of close(), unless a call has entered the library with the endpoint."""
-        if self._pointer is None and not any(
-                call.entered for call in list(self._context.requests) if call._owner is self):
-            try:
-                [].extend(map(library.collnet_endpoint_close, iter(self._unleft.pop, None)))
-            except IndexError:  # another thread was faster
-                pass
 
     def isend(self, to, data, timeout=None):
         """Sends one message to the endpoint `to`, a pair of node and number."""

@@ -356,6 +356,19 @@ def _collect_one(requests, left):
     return code != Status.INPROGRESS
 
 
+class Owner(Handle):
+    """A team or endpoint: `_pointer` until it is closed, and in `_unleft` until the library has."""
+
+    def leave(self):
+        """What remains of closing it, unless a call of the library uses it."""
+        if self._pointer is None and not any(
+                call.entered for call in list(self._context.requests) if call._owner is self):
+            try:  # no signal's handler runs between pop() and the end
+                [].extend(map(self._end, iter(self._unleft.pop, None)))
+            except IndexError:  # there is no more, or another thread was faster
+                pass
+
+
 class Using:
     """A call of the library that uses the context: close() leaves its end to a later one."""
 

@@ -10,9 +10,9 @@ import functools
 from ctypes import byref, c_int, c_int32, c_uint32
 
 from ._buffer import Buffer, UserCall, UserOp
-from ._library import (CollnetError, Handle, Op, Status, check_caller, collnet_coll_options,
+from ._library import (CollnetError, Op, Status, check_caller, collnet_coll_options,
                        frames, integer, integers, library, milliseconds, text, whole)
-from ._request import Request, make_team
+from ._request import Owner, Request, make_team
 
 
 class _InPlace:
@@ -38,13 +38,15 @@ def _blocking(start):
     return run
 
 
-class Team(Handle):
+class Team(Owner):
     """
     Ranks that call collective operations together. Context.team() makes one.
 
     All operations take the options timeout (seconds; infinity: no deadline), algorithm and window
     (frames), and the non-blocking ones persistent (True: the request is to be started).
     """
+
+    _end = staticmethod(library.collnet_team_destroy)
 
     def __init__(self, context, pointer):
         self._context = context
@@ -83,16 +85,6 @@ class Team(Handle):
                     request._abandon()
 
     close = destroy
-
-    def leave(self):
-        """What remains of destroy(), unless a call has entered the library with the team."""
-        if self._pointer is None and not any(
-                call.entered for call in list(self._context.requests) if call._owner is self):
-            try:
-                # No signal's handler runs between the two.
-                [].extend(map(library.collnet_team_destroy, iter(self._unleft.pop, None)))
-            except IndexError:  # another thread was faster
-                pass
 
     def node(self, rank):
         """The name of a rank's node."""

@@ -232,7 +232,9 @@ int cn_seccomp_install(struct cn_err *err)
 		return cn_fail(err, COLLNET_EPERM, "no_new_privs: %s", strerror(errno));
 	}
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_LOG, &program) == 0 ||
-	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0) {
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0 ||
+	    /* A service's filter may refuse seccomp(). */
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0) {
 		return COLLNET_OK;
 	}
 	if (errno == ENOSYS || errno == EINVAL) {

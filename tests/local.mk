@@ -247,6 +247,7 @@ lab_programs = \
 	tests/lab/greedy \
 	tests/lab/kept \
 	tests/lab/late \
+	tests/lab/restrict \
 	tests/lab/rooted \
 	tests/lab/stress \
 	tests/lab/persistent \

@@ -105,7 +105,7 @@ static bool has_feature(int fd, const char *interface, const char *name)
 
 bool cn_offload_read(const char *interface, struct cn_offload *out)
 {
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	uint32_t tso, flags;
 	bool known;
 

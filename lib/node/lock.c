@@ -4,10 +4,12 @@
  * the other's frames under the same address. The kernel releases it when its process ends.
  *
  * Two parts. The lock itself is a file that is locked, named after network namespace, interface and
- * EtherType, in the daemon's run directory, where no other user can make or open it. A program in
- * direct mode that has no access to that directory sees the second part, an abstract socket: it
- * counts only if it is held by root, by the same user, or by the owner of the run directory (the
- * daemon's user). Any user can bind that name first; such a socket is ignored with a warning.
+ * EtherType, in the daemon's run directory, where no other user can make or open it. A daemon locks
+ * it before it drops its privileges, also if its interface is not there yet, and until it ends. A
+ * program in direct mode that has no access to that directory sees the second part, an abstract
+ * socket named after the interface's index: it counts only if it is held by root, by the same user,
+ * or by the owner of the run directory (the daemon's user). Any user can bind that name first; such
+ * a socket is ignored with a warning.
  */
 #include "node/lock.h"
 
@@ -71,23 +73,23 @@ static void read_holder(int fd, struct holder *h)
 }
 
 /* COLLNET_OK with *out, -1 if the directory is not usable; COLLNET_EIFACE: *h holds the lock. */
-static int lock_file(const char *dir, unsigned int index, uint16_t ethertype, int *out,
+static int lock_file(const char *dir, const char *interface, uint16_t ethertype, int *out,
 		     struct holder *h)
 {
-	char path[160], text[64];
+	char path[288], text[64];
 	struct stat ns = { .st_ino = 0 };
 	int fd, n;
 
 	*out = -1;
-	if (!private_directory(dir)) {
-		return COLLNET_OK;
+	if (strchr(interface, '/') != NULL || !private_directory(dir)) {
+		return COLLNET_OK; /* no interface has such a name */
 	}
-	/* Interfaces of two network namespaces have the same names and numbers. */
+	/* Interfaces of two network namespaces have the same names. */
 	if (stat("/proc/self/ns/net", &ns) != 0) {
 		ns.st_ino = 0;
 	}
-	snprintf(path, sizeof(path), "%s/lock-%llu-%u-%04x", dir, (unsigned long long)ns.st_ino,
-		 index, ethertype);
+	snprintf(path, sizeof(path), "%s/lock-%llu-%s-%04x", dir, (unsigned long long)ns.st_ino,
+		 interface, ethertype);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0) {
 		return COLLNET_OK;
@@ -202,14 +204,23 @@ static unsigned int index_of(const char *interface)
 	return n == 0 ? (unsigned int)r.ifr_ifindex : 0;
 }
 
-int cn_lock_acquire(const char *dir, const char *interface, uint16_t ethertype, struct cn_lock *l,
-		    struct cn_err *err)
+int cn_lock_acquire_file(const char *dir, const char *interface, uint16_t ethertype,
+			 struct cn_lock *l, struct cn_err *err)
+{
+	struct holder h = { .pid = 0 };
+
+	return lock_file(dir, interface, ethertype, &l->file_fd, &h) == COLLNET_OK
+		       ? COLLNET_OK
+		       : lock_conflict(interface, ethertype, &h, err);
+}
+
+static int acquire_name(const char *dir, const char *interface, uint16_t ethertype,
+			struct cn_lock *l, struct cn_err *err)
 {
 	const unsigned int index = index_of(interface);
 	struct holder h = { .pid = 0 };
 	int rc;
 
-	l->file_fd = l->name_fd = -1;
 	if (index == 0 && errno != ENODEV) {
 		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: %s", interface,
 			       cn_strerror(errno));
@@ -217,17 +228,32 @@ int cn_lock_acquire(const char *dir, const char *interface, uint16_t ethertype, 
 	if (index == 0) {
 		return cn_fail(err, COLLNET_EIFACE, "interface %s disappeared", interface);
 	}
-	if (lock_file(dir, index, ethertype, &l->file_fd, &h) != COLLNET_OK) {
-		return lock_conflict(interface, ethertype, &h, err);
-	}
 	rc = lock_name(dir, l->file_fd < 0, index, ethertype, &l->name_fd, &h, err);
-	if (rc == COLLNET_EIFACE) {
-		rc = lock_conflict(interface, ethertype, &h, err);
+	return rc == COLLNET_EIFACE ? lock_conflict(interface, ethertype, &h, err) : rc;
+}
+
+int cn_lock_acquire(const char *dir, const char *interface, uint16_t ethertype, struct cn_lock *l,
+		    struct cn_err *err)
+{
+	const bool has_file = l->file_fd >= 0;
+	int rc = has_file ? COLLNET_OK
+			  : cn_lock_acquire_file(dir, interface, ethertype, l, err);
+
+	if (rc == COLLNET_OK) {
+		rc = acquire_name(dir, interface, ethertype, l, err);
 	}
-	if (rc != COLLNET_OK) {
+	if (rc != COLLNET_OK && !has_file) {
 		cn_lock_release(l);
 	}
 	return rc;
+}
+
+void cn_lock_release_name(struct cn_lock *l)
+{
+	if (l->name_fd >= 0) {
+		close(l->name_fd);
+	}
+	l->name_fd = -1;
 }
 
 void cn_lock_release(struct cn_lock *l)
@@ -243,8 +269,6 @@ void cn_lock_forked(struct cn_lock *l)
 	if (l->file_fd >= 0) {
 		close(l->file_fd);
 	}
-	if (l->name_fd >= 0) {
-		close(l->name_fd);
-	}
-	l->file_fd = l->name_fd = -1;
+	l->file_fd = -1;
+	cn_lock_release_name(l);
 }

@@ -13,9 +13,20 @@ struct cn_lock {
 	int file_fd, name_fd; /* -1: not held */
 };
 
-/* COLLNET_EIFACE: another process has it, which err names. Nothing is held after an error. */
+#define CN_LOCK_NONE ((struct cn_lock){ .file_fd = -1, .name_fd = -1 })
+
+/*
+ * Acquires a lock of which *l holds nothing, or only the file. COLLNET_EIFACE: another process has
+ * it, which err names. After an error *l holds what it held before.
+ */
 int cn_lock_acquire(const char *dir, const char *interface, uint16_t ethertype, struct cn_lock *l,
 		    struct cn_err *err);
+/* Only the file: before the interface exists, and before a daemon loses the permission to open it.
+ * COLLNET_OK also where the directory is not usable. */
+int cn_lock_acquire_file(const char *dir, const char *interface, uint16_t ethertype,
+			 struct cn_lock *l, struct cn_err *err);
+/* Keeps the file, for another interface with this name. */
+void cn_lock_release_name(struct cn_lock *l);
 void cn_lock_release(struct cn_lock *l);
 /* In a child of fork(): closes its descriptors; the parent keeps the lock. */
 void cn_lock_forked(struct cn_lock *l);

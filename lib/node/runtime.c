@@ -136,6 +136,8 @@ int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime
 	int rc = COLLNET_OK;
 
 	memset(s, 0, sizeof(*s));
+	s->lock = CN_LOCK_NONE;
+	s->prepared = true;
 	if (config->node == NULL) {
 		rc = host_name(s->node, err);
 	} else if (!cn_valid_name(config->node)) {
@@ -158,6 +160,10 @@ int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime
 	}
 	if (rc == COLLNET_OK) {
 		rc = read_topology(config, s, &s->topo, err);
+	}
+	if (rc == COLLNET_OK && config->interface != NULL && !cn_link_is_udp(config->link)) {
+		rc = cn_lock_acquire_file(CN_LOCK_DIR, config->interface, config->ethertype,
+					  &s->lock, err);
 	}
 	if (rc != COLLNET_OK) {
 		cn_runtime_close(s, 0);
@@ -182,7 +188,6 @@ int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime 
 	if (rc == COLLNET_OK && !cn_link_is_udp(config->link)) { /* the port is its own lock */
 		rc = cn_lock_acquire(CN_LOCK_DIR, s->link->interface, config->ethertype, &s->lock,
 				     err);
-		s->locked = rc == COLLNET_OK;
 	}
 	if (rc == COLLNET_OK) {
 		rc = make_engine(config, s, err);
@@ -416,9 +421,8 @@ void cn_runtime_detach(struct cn_runtime *s, cn_time linger)
 	if (link != NULL) {
 		cn_link_close(link);
 	}
-	if (s->locked) {
-		s->locked = false;
-		cn_lock_release(&s->lock);
+	if (s->prepared) {
+		cn_lock_release_name(&s->lock);
 	}
 	free_replaced(s);
 }
@@ -428,16 +432,19 @@ void cn_runtime_forked(struct cn_runtime *s)
 	if (s->link != NULL) {
 		cn_link_close(s->link);
 	}
-	if (s->locked) {
+	if (s->prepared) {
 		cn_lock_forked(&s->lock);
 	}
 	s->link = NULL;
-	s->locked = false;
+	s->prepared = false;
 }
 
 void cn_runtime_close(struct cn_runtime *s, cn_time linger)
 {
 	cn_runtime_detach(s, linger);
+	if (s->prepared) {
+		cn_lock_release(&s->lock);
+	}
 	if (s->topo != NULL) {
 		cn_topo_free(s->topo);
 	}

@@ -38,8 +38,8 @@ struct cn_runtime_config {
 
 struct cn_runtime {
 	char node[COLLNET_NAME_MAX + 1];
-	bool locked;
-	struct cn_lock lock;	   /* if locked */
+	bool prepared;
+	struct cn_lock lock;	   /* if prepared */
 	struct cn_udp_peers peers; /* host names are resolved once, never in an event loop */
 	bool has_key;
 	uint8_t key[CN_SIPHASH_KEY]; /* of the cluster, if has_key */
@@ -60,9 +60,9 @@ int cn_runtime_open(const struct cn_runtime_config *config, struct cn_runtime *s
 		    struct cn_err *err);
 /*
  * The two halves of cn_runtime_open(), for a node whose interface comes and goes: prepare reads the
- * name, the link's libraries and peers, and the topology; attach opens what needs the interface. An
- * unattached runtime has no link, engine or poller. A failed cn_runtime_attach() leaves it
- * unattached.
+ * name, the link's libraries and peers, and the topology, and locks the interface's name, if one is
+ * specified; attach opens what needs the interface. An unattached runtime has no link, engine or
+ * poller. A failed cn_runtime_attach() leaves it unattached.
  */
 int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime *s,
 		       struct cn_err *err);

@@ -55,6 +55,29 @@ host "closed standard descriptors" '
 	kill $pid
 	wait $pid'
 
+# The first one has dropped its privileges when its interface comes up.
+host "two daemons for an interface that is down" '
+	user=none
+	[ "$(id -u)" -ne 0 ] || [ "$(wc -l </proc/self/uid_map)" -ne 1 ] ||
+		! grep -q " 4294967295$" /proc/self/uid_map || user=nobody
+	ip link set eth0 down
+	rm -f ready; mkfifo ready
+	collnetd -i eth0 --node h0 --socket $HERE/first.sock --user $user --ready-fd 3 3>ready 2>log &
+	pid=$!
+	read -r line <ready
+	status=0
+	collnetd -i eth0 --node h1 --socket $HERE/second.sock --user $user 2>second || status=$?
+	[ $status -eq 1 ]
+	grep -q "interface eth0 is used by another collnetd" second
+	ip link set eth0 up
+	tries grep -q "interface eth0 is up" log
+	status=0
+	collnetd -i eth0 --node h1 --socket $HERE/second.sock --user $user 2>second || status=$?
+	[ $status -eq 1 ]
+	grep -q "interface eth0 is used by another collnetd" second
+	kill $pid
+	ends $pid'
+
 host "an interface that comes back as it was" '
 	ip link add vx type veth peer name pvx
 	ip link set vx up; ip link set pvx up

@@ -40,7 +40,7 @@ static int teardown(void **state)
 
 static void take__one_holder(void **state)
 {
-	struct cn_lock one, two;
+	struct cn_lock one = CN_LOCK_NONE, two = CN_LOCK_NONE;
 	struct cn_err err;
 	char who[64];
 
@@ -61,7 +61,7 @@ static void take__one_holder(void **state)
 
 static void take__either_part_is_enough(void **state)
 {
-	struct cn_lock one, two;
+	struct cn_lock one = CN_LOCK_NONE, two = CN_LOCK_NONE;
 	struct cn_err err;
 
 	(void)state;
@@ -75,10 +75,37 @@ static void take__either_part_is_enough(void **state)
 	cn_lock_release(&one);
 }
 
+/* A daemon that waits for its interface has the file, and keeps it while the interface changes. */
+static void take__the_file_before_the_interface_exists(void **state)
+{
+	struct cn_lock one = CN_LOCK_NONE, two = CN_LOCK_NONE;
+	struct cn_err err;
+
+	(void)state;
+	assert_int_equal(cn_lock_acquire_file(dir, "none0", ethertype, &one, &err), COLLNET_OK);
+	assert_true(one.file_fd >= 0 && one.name_fd == -1);
+	assert_int_equal(cn_lock_acquire_file(dir, "none0", ethertype, &two, &err),
+			 COLLNET_EIFACE);
+	assert_non_null(strstr(err.text, "interface none0 is used by another collnetd"));
+	assert_int_equal(cn_lock_acquire(dir, "none0", ethertype, &one, &err), COLLNET_EIFACE);
+	assert_non_null(strstr(err.text, "disappeared"));
+	assert_true(one.file_fd >= 0 && one.name_fd == -1);
+	cn_lock_release(&one);
+	assert_int_equal(cn_lock_acquire_file(dir, "lo", ethertype, &one, &err), COLLNET_OK);
+	assert_int_equal(cn_lock_acquire(dir, "lo", ethertype, &one, &err), COLLNET_OK);
+	assert_true(one.file_fd >= 0 && one.name_fd >= 0);
+	cn_lock_release_name(&one);
+	assert_int_equal(cn_lock_acquire(dir, "lo", ethertype, &two, &err), COLLNET_EIFACE);
+	cn_lock_release(&one);
+	/* Not a name of an interface: no file elsewhere. */
+	assert_int_equal(cn_lock_acquire_file(dir, "../lo", ethertype, &one, &err), COLLNET_OK);
+	assert_true(one.file_fd == -1);
+}
+
 /* Those who ask leave something in the queue of the one who has the name. */
 static void take__asked_again_and_again(void **state)
 {
-	struct cn_lock one, two;
+	struct cn_lock one = CN_LOCK_NONE, two = CN_LOCK_NONE;
 
 	(void)state;
 	assert_int_equal(cn_lock_acquire("/nonexistent/x", "lo", ethertype, &one, NULL),
@@ -92,7 +119,7 @@ static void take__asked_again_and_again(void **state)
 
 static void take__no_directory_of_others(void **state)
 {
-	struct cn_lock l;
+	struct cn_lock l = CN_LOCK_NONE;
 
 	(void)state;
 	assert_int_equal(chmod(dir, 0777), 0);
@@ -122,7 +149,7 @@ static void squat(int ready, int end)
 static void take__name_of_another_user_counts_nothing(void **state)
 {
 	int ready[2], end[2], status;
-	struct cn_lock l;
+	struct cn_lock l = CN_LOCK_NONE;
 	char c;
 	pid_t pid;
 
@@ -154,7 +181,7 @@ static void take__name_of_another_user_counts_nothing(void **state)
 
 static void take__each_network_namespace_has_its_own(void **state)
 {
-	struct cn_lock one, two;
+	struct cn_lock one = CN_LOCK_NONE, two = CN_LOCK_NONE;
 	int status;
 	pid_t pid;
 
@@ -183,6 +210,7 @@ int main(void)
 		cmocka_unit_test(take__one_holder),
 		cmocka_unit_test(take__either_part_is_enough),
 		cmocka_unit_test(take__no_directory_of_others),
+		cmocka_unit_test(take__the_file_before_the_interface_exists),
 		cmocka_unit_test(take__asked_again_and_again),
 		cmocka_unit_test(take__name_of_another_user_counts_nothing),
 		cmocka_unit_test(take__each_network_namespace_has_its_own),

@@ -18,6 +18,7 @@
 #include "daemon/daemon.h"
 #include "link/encapsulation.h"
 #include "link/udp_address.h"
+#include "node/key.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -280,7 +281,7 @@ static void wait_for_worker(int signals, int fd, pid_t worker, struct goodbye_so
 }
 
 static int run(const struct cn_identity *id, int signals, int fd, pid_t worker,
-	       struct cn_goodbye_list *goodbyes)
+	       const struct cn_parent *p)
 {
 	struct goodbye_socket goodbye = { .fd = -1 };
 	int status = 0;
@@ -293,8 +294,11 @@ static int run(const struct cn_identity *id, int signals, int fd, pid_t worker,
 		cn_log(COLLNET_LOG_ERROR, "%s", err.text);
 		return EXIT_FAILURE;
 	}
+	if (p->has_key) {
+		cn_key_protect(); /* a change of user would undo it */
+	}
 	wait_for_worker(signals, fd, worker, &goodbye, &status);
-	nodes = send_goodbyes(&goodbye, goodbyes);
+	nodes = send_goodbyes(&goodbye, p->goodbyes);
 	if (WIFSIGNALED(status)) {
 		cn_log(COLLNET_LOG_ERROR,
 		       "the worker (process %ld) was killed by signal %d; %u nodes were notified",
@@ -345,7 +349,7 @@ int cn_parent_fork(const struct cn_identity *id, int ready_fd, struct cn_parent 
 		if (ready_fd > STDERR_FILENO) {
 			close(ready_fd);
 		}
-		*status = run(id, signals, pair[0], worker, p->goodbyes);
+		*status = run(id, signals, pair[0], worker, p);
 		return COLLNET_INPROGRESS;
 	}
 	close(signals);

@@ -32,6 +32,7 @@ struct cn_parent {
 	pid_t pid;
 	int fd;				  /* requests to it; -1: there is no parent */
 	bool udp;			  /* the link is of kind udp */
+	bool has_key;			  /* the goodbyes have a secret: no core dumps */
 	uint32_t timeout_ms;		  /* for its response */
 	struct cn_goodbye_list *goodbyes; /* shared with it; the transport writes, it reads */
 };

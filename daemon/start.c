@@ -79,11 +79,11 @@ static int start(struct cn_daemon *d, const struct cn_identity *id, struct cn_er
 	if (rc == COLLNET_OK) {
 		rc = cn_event_open(d, err);
 	}
-	if (rc == COLLNET_OK && d->runtime.has_key) {
-		cn_key_protect();
-	}
 	if (rc == COLLNET_OK) {
 		rc = cn_priv_drop(id, err);
+	}
+	if (rc == COLLNET_OK && d->runtime.has_key) {
+		cn_key_protect(); /* a change of user would undo it */
 	}
 	if (rc == COLLNET_OK) {
 		rc = cn_parent_watch(&d->parent, err);
@@ -190,6 +190,7 @@ int cn_daemon_run(int argc, char **argv)
 	}
 	if (rc == COLLNET_OK) {
 		d->parent.udp = cn_link_is_udp(d->config.link);
+		d->parent.has_key = d->config.key[0] != '\0';
 		rc = cn_parent_fork(&id, d->config.ready_fd, &d->parent, &status, &err);
 	}
 	if (rc == COLLNET_OK) {

@@ -43,6 +43,23 @@ void cn_client_mark(struct cn_client *c, const char *why)
 	c->daemon->marked_clients = true;
 }
 
+/* Why a message was not sent; NULL: the client is gone. */
+static const char *send_error(int e)
+{
+	switch (e) {
+	case EAGAIN:
+		return "it does not read its messages";
+	case ETOOMANYREFS:
+		return "clients leave more descriptors unread than collnetd may open: raise its "
+		       "limit (LimitNOFILE= of the service, ulimit -n)";
+	case EPIPE:
+	case ECONNRESET:
+		return NULL;
+	default:
+		return cn_strerror(e);
+	}
+}
+
 static void send_message(struct cn_client *c, const struct msghdr *msg, size_t len)
 {
 	ssize_t n;
@@ -54,8 +71,7 @@ static void send_message(struct cn_client *c, const struct msghdr *msg, size_t l
 		n = sendmsg(c->fd, msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
 	if (n != (ssize_t)len) {
-		cn_client_mark(c,
-			       n < 0 && errno == EAGAIN ? "it does not read its messages" : NULL);
+		cn_client_mark(c, n < 0 ? send_error(errno) : NULL);
 	}
 }
 
@@ -397,6 +413,11 @@ static void admit(struct cn_daemon *d, int fd)
 			     "no permission to use collnetd: join the group of its socket, or see "
 			     "socket-mode in collnetd.conf(5)");
 		user = cn_user_find(d, cred.uid);
+	} else if (d->subuids.lacks_users && cred.uid == CN_UNMAPPED_USER) {
+		rc = cn_fail(&err, COLLNET_EPERM,
+			     "collnetd runs in a user namespace that does not map this user, or "
+			     "not all others: start it in one that maps all users");
+		user = cn_user_find(d, cred.uid);
 	} else {
 		user = cn_user_find(d, cred.uid);
 		rc = check_room(d, user, &err);
@@ -429,10 +450,15 @@ void cn_client_open(struct cn_daemon *d)
 	const rlim_t want = CN_CLIENTS_MAX * (1 + UNREAD_DESCRIPTORS_MAX) + DESCRIPTORS;
 	struct rlimit r;
 
-	/* A client's socket, and what is sent to it; the default limit of 1,024 is too near. */
+	/* A client's socket, and what is sent to it; the default limit of 1,024 is too near. Root,
+	 * which collnetd still is, may raise the hard limit, too. */
 	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < want) {
+		const struct rlimit both = { want, r.rlim_max < want ? want : r.rlim_max };
+
 		r.rlim_cur = r.rlim_max < want ? r.rlim_max : want;
-		setrlimit(RLIMIT_NOFILE, &r);
+		if (setrlimit(RLIMIT_NOFILE, &both) != 0) {
+			setrlimit(RLIMIT_NOFILE, &r);
+		}
 	}
 	d->reserve_fd = fcntl(d->listen_fd, F_DUPFD_CLOEXEC, 0);
 }

@@ -70,6 +70,7 @@ struct cn_subuid {
 
 struct cn_subuids {
 	struct cn_subuid ranges[CN_SUBUIDS_MAX];
+	bool lacks_users; /* those whom the user namespace does not map are CN_UNMAPPED_USER */
 	uint32_t n;
 };
 
@@ -375,6 +376,11 @@ bool cn_user_may_log(struct cn_daemon *d, struct cn_user *u);
 #define CN_SUBUID_FILE "/etc/subuid"
 /* Reads the file; there are no ranges if it cannot be read. */
 void cn_subuid_read(struct cn_subuids *s, const char *path);
+
+#define CN_UID_MAP	 "/proc/self/uid_map"
+#define CN_UNMAPPED_USER 65534u /* unless kernel.overflowuid is another */
+/* Whether this process's user namespace maps all users. */
+void cn_subuid_read_map(struct cn_subuids *s, const char *path);
 /* The owner of the range that the ID is in; the ID itself if it is in none. */
 uid_t cn_subuid_owner(const struct cn_subuids *s, uid_t uid);
 

@@ -180,10 +180,11 @@ static int listen_at(struct cn_daemon *d, struct cn_err *err)
 	if ((d->group != getegid() || d->owner != geteuid()) &&
 	    chown(path, d->owner, d->group) != 0) {
 		return cn_fail(
-			err, COLLNET_EPERM,
-			"cannot give socket %s to group %lu: %s; choose another group with --group, "
-			"or keep user and group with --user none",
-			path, (unsigned long)d->group, cn_strerror(errno));
+			err, COLLNET_EINVAL,
+			"cannot give socket %s to group %lu: %s; %s, or choose another with --group",
+			path, (unsigned long)d->group, cn_strerror(errno),
+			geteuid() == 0 ? "keep user and group with --user none"
+				       : "start collnetd with that group (Group= of the service)");
 	}
 	if (chmod(path, d->config.socket_mode) != 0 || listen(d->listen_fd, BACKLOG) != 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "socket %s: %s", path, cn_strerror(errno));

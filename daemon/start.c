@@ -61,6 +61,7 @@ static int start(struct cn_daemon *d, const struct cn_identity *id, struct cn_er
 	snprintf(d->iface.name, sizeof(d->iface.name), "%s", d->config.interface);
 	cn_quota_open(d);
 	cn_subuid_read(&d->subuids, CN_SUBUID_FILE);
+	cn_subuid_read_map(&d->subuids, CN_UID_MAP);
 	rc = cn_helper_new(&d->helper, err);
 	if (rc == COLLNET_OK) {
 		cn_iface_config(d, &sc);

@@ -5,7 +5,10 @@
  * owner: else they would be multiplied by as many IDs as there are in the range. Whose jobs it may
  * join stays a matter of its own ID, as a container may keep its processes from its owner's.
  *
- * The file is read once, before privileges are dropped: names are looked up, which the filter of
+ * In a user namespace that does not map all users, the kernel reports one ID for all whom it does
+ * not map. They would be one user, and join each other's jobs, so they are refused.
+ *
+ * The files are read once, before privileges are dropped: names are looked up, which the filter of
  * system calls may forbid later.
  */
 #include "daemon/daemon.h"
@@ -81,6 +84,21 @@ void cn_subuid_read(struct cn_subuids *s, const char *path)
 		       s->n);
 	}
 	free(text);
+	if (f != NULL) {
+		fclose(f);
+	}
+}
+
+void cn_subuid_read_map(struct cn_subuids *s, const char *path)
+{
+	unsigned long first, outside, count;
+	uint64_t users = 0;
+	FILE *f = fopen(path, "re");
+
+	while (f != NULL && fscanf(f, "%lu %lu %lu", &first, &outside, &count) == 3) {
+		users += count;
+	}
+	s->lacks_users = users > 0 && users < UINT32_MAX;
 	if (f != NULL) {
 		fclose(f);
 	}

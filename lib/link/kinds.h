@@ -28,7 +28,7 @@ int cn_link_open_udp(const struct cn_link_config *config, const struct cn_interf
 		     struct cn_link **out, struct cn_err *err);
 
 /* Loads the libraries of the pcap link, once; cn_link_open_pcap() does so, too. */
-int cn_link_prepare_pcap(struct cn_err *err);
+int cn_link_prepare_pcap(const struct cn_link_config *config, struct cn_err *err);
 
 /* The value for SO_SNDBUF with which `frames` frames of this MTU wait in the kernel. */
 int cn_link_send_buffer(uint32_t frames, uint32_t mtu);

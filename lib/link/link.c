@@ -12,6 +12,7 @@
 
 #include "link/encapsulation.h"
 #include "link/kinds.h"
+#include "link/offload.h"
 #include "link/udp_address.h"
 #include "util/byteorder.h"
 
@@ -24,7 +25,8 @@
 
 static const struct {
 	const char *name;
-	int (*prepare)(struct cn_err *err); /* NULL: nothing to do */
+	int (*prepare)(const struct cn_link_config *config,
+		       struct cn_err *err); /* NULL: nothing to do */
 	cn_link_opener open;		    /* NULL: not in this build */
 } kinds[] = {
 	{ "packet", NULL, cn_link_open_packet },
@@ -90,6 +92,9 @@ bool cn_link_lacks_address(const char *kind, const char *interface)
 
 void cn_link_advise(const struct cn_link *l)
 {
+	if (!cn_link_is_udp(l->ops->name)) {
+		cn_offload_advise(l->interface, l->encapsulation);
+	}
 	if (l->receive_buffer > 0 && l->receive_buffer < receive_buffer) {
 		cn_log(COLLNET_LOG_INFO,
 		       "interface %s: the receive buffer is %d KiB, and frames are lost where more "
@@ -181,27 +186,9 @@ const char *cn_link_ethertype_owner(uint16_t ethertype)
 	}
 }
 
-/* Checks the configuration and fills in its defaults. */
+/* Fills in the defaults of sizes, and checks them. */
 static int complete_config(struct cn_link_config *c, uint32_t mtu, struct cn_err *err)
 {
-	if (c->ethertype < ETHERTYPE_MIN) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "0x%04x is not an EtherType: choose one from "
-			       "0x0600 up, such as 0x88b5",
-			       c->ethertype);
-	}
-	if (cn_link_is_udp(c->kind) && c->ethertype < CN_UDP_PORT_MIN) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "link udp: 0x%04x (%u) is too low a port: choose an EtherType from "
-			       "0x8000 up, such as 0x88b5",
-			       c->ethertype, c->ethertype);
-	}
-	if (cn_link_ethertype_owner(c->ethertype) != NULL) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "EtherType 0x%04x belongs to %s: choose a free one, "
-			       "such as 0x88b5",
-			       c->ethertype, cn_link_ethertype_owner(c->ethertype));
-	}
 	if (c->ring_frames > RING_FRAMES_MAX || c->queue_frames > QUEUE_FRAMES_MAX) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "a receive ring of %u and a send queue of %u "
@@ -240,12 +227,38 @@ static int find_kind(const char *name, size_t *out, struct cn_err *err)
 		       name);
 }
 
-int cn_link_prepare(const char *kind, struct cn_err *err)
+static int check_ethertype(const struct cn_link_config *c, struct cn_err *err)
+{
+	if (c->ethertype < ETHERTYPE_MIN) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "0x%04x is not an EtherType: choose one from "
+			       "0x0600 up, such as 0x88b5",
+			       c->ethertype);
+	}
+	if (cn_link_is_udp(c->kind) && c->ethertype < CN_UDP_PORT_MIN) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "link udp: 0x%04x (%u) is too low a port: choose an EtherType from "
+			       "0x8000 up, such as 0x88b5",
+			       c->ethertype, c->ethertype);
+	}
+	if (cn_link_ethertype_owner(c->ethertype) != NULL) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "EtherType 0x%04x belongs to %s: choose a free one, "
+			       "such as 0x88b5",
+			       c->ethertype, cn_link_ethertype_owner(c->ethertype));
+	}
+	return COLLNET_OK;
+}
+
+int cn_link_prepare(const struct cn_link_config *c, struct cn_err *err)
 {
 	size_t k;
-	int r = find_kind(kind, &k, err);
+	int r = find_kind(c->kind, &k, err);
 
-	return r == COLLNET_OK && kinds[k].prepare != NULL ? kinds[k].prepare(err) : r;
+	if (r == COLLNET_OK) {
+		r = check_ethertype(c, err);
+	}
+	return r == COLLNET_OK && kinds[k].prepare != NULL ? kinds[k].prepare(c, err) : r;
 }
 
 static int check_mtu(const struct cn_interface *i, enum cn_encapsulation e, struct cn_err *err)
@@ -268,10 +281,8 @@ int cn_link_open(const struct cn_link_config *config, struct cn_link **out, stru
 	size_t k;
 	int r = find_kind(c.kind, &k, err);
 
-	if (r == COLLNET_OK && c.peers != NULL && !cn_link_is_udp(c.kind)) {
-		cn_log(COLLNET_LOG_WARNING,
-		       "only link udp uses peers; link %s finds all nodes of the Ethernet",
-		       kinds[k].name);
+	if (r == COLLNET_OK) {
+		r = check_ethertype(&c, err);
 	}
 	if (r == COLLNET_OK) {
 		r = cn_interface_choose(c.interface, cn_link_is_udp(c.kind), &i, err);
@@ -292,6 +303,7 @@ int cn_link_open(const struct cn_link_config *config, struct cn_link **out, stru
 	r = kinds[k].open(&c, &i, out, err);
 	if (r == COLLNET_OK) {
 		(*out)->rate = cn_interface_rate((*out)->send_fd, (*out)->interface);
+		(*out)->encapsulation = c.encapsulation;
 	}
 	return r;
 }

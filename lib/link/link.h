@@ -64,6 +64,7 @@ struct cn_link {
 	int recv_fd;   /* readable when frames are available; -1: none */
 	int send_fd;   /* writable when the queue has room again; may equal recv_fd; -1: none */
 	uint64_t rate; /* bit/s, when it was opened; 0: not known */
+	enum cn_encapsulation encapsulation;
 	char interface[32];
 	int receive_buffer;	   /* receive buffer for super-frames, bytes; 0: none */
 	int refusals[CN_REFUSALS]; /* errnos logged for refused frames; 0: none */
@@ -73,11 +74,12 @@ struct cn_link {
 };
 
 /*
- * Loads the libraries of a kind of link (NULL: the default, which needs none), for a process that
- * can no longer load them when it opens the link. COLLNET_EINVAL: there is no such kind;
- * COLLNET_EUNSUPPORTED: not in this build, or a library is missing.
+ * Checks what does not depend on the interface, and loads the libraries of the kind of link, for a
+ * process that can no longer load them when it opens the link. COLLNET_EINVAL: there is no such
+ * kind, or no such EtherType; COLLNET_EUNSUPPORTED: not in this build, a library is missing, or the
+ * kind has no such encapsulation.
  */
-int cn_link_prepare(const char *kind, struct cn_err *err);
+int cn_link_prepare(const struct cn_link_config *config, struct cn_err *err);
 
 /* The well-known protocol with this EtherType, which must not be used; NULL: none. */
 const char *cn_link_ethertype_owner(uint16_t ethertype);
@@ -95,7 +97,7 @@ bool cn_link_lacks_address(const char *kind, const char *interface);
  */
 int cn_link_open(const struct cn_link_config *config, struct cn_link **out, struct cn_err *err);
 void cn_link_close(struct cn_link *l);
-/* Logs advice on system settings for a link. */
+/* Logs advice on system and interface settings for a link. */
 void cn_link_advise(const struct cn_link *l);
 
 /* Describes the change of its address; link udp cannot distinguish a lost address from a changed

@@ -18,7 +18,6 @@
 
 #include "link/filter.h"
 #include "link/kinds.h"
-#include "link/offload.h"
 #include "link/packet_impl.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
@@ -289,7 +288,6 @@ int cn_link_open_packet(const struct cn_link_config *config, const struct cn_int
 		packet_close(&p->link);
 		return r;
 	}
-	cn_offload_advise(i->name, p->encapsulation);
 	*out = &p->link;
 	return 0;
 }

@@ -65,7 +65,7 @@ static struct {
 	LIBNET_FUNCTIONS(POINTER)
 } lib;
 
-int cn_link_prepare_pcap(struct cn_err *err)
+int cn_link_prepare_pcap(const struct cn_link_config *config, struct cn_err *err)
 {
 	static const struct cn_load_symbol pcap[] = { PCAP_FUNCTIONS(SYMBOL) };
 	static const struct cn_load_symbol net[] = { LIBNET_FUNCTIONS(SYMBOL) };
@@ -73,6 +73,12 @@ int cn_link_prepare_pcap(struct cn_err *err)
 	static bool loaded;
 	int rc = COLLNET_OK;
 
+	if (config->encapsulation != CN_ENCAPSULATION_RAW) {
+		return cn_fail(err, COLLNET_EUNSUPPORTED,
+			       "link pcap has no encapsulation %s: use link packet, or the "
+			       "encapsulation raw on all nodes",
+			       cn_encapsulation_name(config->encapsulation));
+	}
 	pthread_mutex_lock(&lock);
 	if (!loaded) {
 		rc = cn_load("link pcap", "libpcap.so.0.8", "libpcap0.8", pcap,
@@ -397,16 +403,10 @@ int cn_link_open_pcap(const struct cn_link_config *config, const struct cn_inter
 		      struct cn_link **out, struct cn_err *err)
 {
 	struct pcap_link *p;
-	int r = cn_link_prepare_pcap(err);
+	int r = cn_link_prepare_pcap(config, err);
 
 	if (r != COLLNET_OK) {
 		return r;
-	}
-	if (config->encapsulation != CN_ENCAPSULATION_RAW) {
-		return cn_fail(err, COLLNET_EUNSUPPORTED,
-			       "link pcap has no encapsulation %s: use link packet, or the "
-			       "encapsulation raw on all nodes",
-			       cn_encapsulation_name(config->encapsulation));
 	}
 	p = calloc(1, sizeof(*p));
 	if (p == NULL) {

@@ -236,8 +236,7 @@ int cn_lock_acquire(const char *dir, const char *interface, uint16_t ethertype, 
 		    struct cn_err *err)
 {
 	const bool has_file = l->file_fd >= 0;
-	int rc = has_file ? COLLNET_OK
-			  : cn_lock_acquire_file(dir, interface, ethertype, l, err);
+	int rc = has_file ? COLLNET_OK : cn_lock_acquire_file(dir, interface, ethertype, l, err);
 
 	if (rc == COLLNET_OK) {
 		rc = acquire_name(dir, interface, ethertype, l, err);

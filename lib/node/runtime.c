@@ -133,6 +133,11 @@ static int make_engine(const struct cn_runtime_config *config, struct cn_runtime
 int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime *s,
 		       struct cn_err *err)
 {
+	const struct cn_link_config lc = {
+		.kind = config->link,
+		.ethertype = config->ethertype,
+		.encapsulation = config->encapsulation,
+	};
 	int rc = COLLNET_OK;
 
 	memset(s, 0, sizeof(*s));
@@ -149,7 +154,12 @@ int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime
 		snprintf(s->node, sizeof(s->node), "%s", config->node);
 	}
 	if (rc == COLLNET_OK) {
-		rc = cn_link_prepare(config->link, err);
+		rc = cn_link_prepare(&lc, err);
+	}
+	if (rc == COLLNET_OK && config->peers != NULL && !cn_link_is_udp(config->link)) {
+		cn_log(COLLNET_LOG_WARNING,
+		       "only link udp uses peers; link %s finds all nodes of the Ethernet",
+		       config->link != NULL ? config->link : "packet");
 	}
 	if (rc == COLLNET_OK && config->peers != NULL && cn_link_is_udp(config->link)) {
 		rc = cn_udp_peers_read(config->peers, config->ethertype, &s->peers, err);
@@ -308,8 +318,11 @@ int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err 
 	uint32_t mtu;
 
 	if (work < 0 && !l->moved) {
-		return cn_fail(err, COLLNET_EIFACE, "interface %s of node %s disappeared",
-			       l->interface, s->node);
+		struct cn_interface i;
+		const bool is_down = cn_interface_find(l->interface, &i, NULL) == 1 && !i.up;
+
+		return cn_fail(err, COLLNET_EIFACE, "interface %s of node %s %s", l->interface,
+			       s->node, is_down ? "went down" : "disappeared");
 	}
 	if (now < s->check_at && work >= 0) {
 		return COLLNET_OK;

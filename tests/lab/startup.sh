@@ -78,6 +78,37 @@ host "two daemons for an interface that is down" '
 	kill $pid
 	ends $pid'
 
+# refused STATUS TEXT OPTION...: while the interface is down, not when it comes up.
+host "options in conflict, and an interface that is down" '
+	refused() {
+		want=$1 text=$2 status=0
+		shift 2
+		timeout 20 collnetd -i eth0 --node h0 --socket $HERE/no.sock --user none "$@" 2>log || status=$?
+		[ $status -eq $want ]
+		grep -q "$text" log
+	}
+	ip link set eth0 down
+	refused 78 "too low a port" --link udp --ethertype 0x1234
+	refused 78 "link pcap has no encapsulation udp\|no link pcap" --link pcap'
+
+# It says each thing once, although it tries again and again.
+host "an interface that another one has" '
+	ip link add vy type veth peer name pvy
+	ip link add name br0 type bridge
+	ip link set vy master br0
+	rm -f ready; mkfifo ready
+	collnetd -i vy --node h0 --socket $HERE/busy.sock --user none --peers h1, --ready-fd 3 3>ready 2>log &
+	pid=$!
+	read -r line <ready
+	ip link set vy up; ip link set pvy up
+	tries grep -q "port of a bridge" log
+	for mtu in 1490 1480 1470; do ip link set vy mtu $mtu; done
+	ip link set vy down
+	tries grep -q "interface vy is down on node h0: waiting" log
+	[ "$(grep -c "only link udp uses peers" log)" -eq 1 ]
+	kill $pid
+	ends $pid'
+
 host "an interface that comes back as it was" '
 	ip link add vx type veth peer name pvx
 	ip link set vx up; ip link set pvx up

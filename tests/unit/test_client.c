@@ -187,6 +187,33 @@ static void must_receive_error(int fd, int status, const char *text)
 	close(fd);
 }
 
+/* They may be several users. */
+static void accept__refuses_users_that_are_not_mapped(void **state)
+{
+	const uid_t before = uid;
+	int fd;
+
+	(void)state;
+	d->config.socket_mode = 0666;
+	uid = CN_UNMAPPED_USER;
+	ngroups = 1;
+	fd = connect_client();
+	cn_client_accept(d);
+	assert_int_equal(d->nclients, 1);
+	close(fd);
+	d->subuids.lacks_users = true;
+	fd = connect_client();
+	cn_client_accept(d);
+	assert_int_equal(d->nclients, 1);
+	must_receive_error(fd, COLLNET_EPERM, "a user namespace that does not map this user");
+	uid = before;
+	fd = connect_client();
+	cn_client_accept(d);
+	assert_int_equal(d->nclients, 2);
+	ngroups = 0;
+	close(fd);
+}
+
 /* The last places are root's; those whose processes still read memory take one, too. */
 static void accept__keeps_places_for_root(void **state)
 {
@@ -374,6 +401,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(accept__without_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(accept__of_a_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(accept__refuses_many_with_one_process, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(accept__refuses_users_that_are_not_mapped, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(accept__keeps_places_for_root, setup, teardown),
 		cmocka_unit_test_setup_teardown(accept__without_epoll, setup, teardown),

@@ -232,16 +232,28 @@ static void open__without_ignore_outgoing(void **state)
 
 static void prepare__unknown_and_missing(void **state)
 {
+	struct cn_link_config c = { .ethertype = ETHERTYPE, .encapsulation = CN_ENCAPSULATION_RAW };
 	struct cn_err err;
 
 	(void)state;
-	assert_int_equal(cn_link_prepare(NULL, &err), COLLNET_OK);
-	assert_int_equal(cn_link_prepare("packet", &err), COLLNET_OK);
-	assert_int_equal(cn_link_prepare("pigeon", &err), COLLNET_EINVAL);
+	assert_int_equal(cn_link_prepare(&c, &err), COLLNET_OK);
+	c.kind = "packet";
+	assert_int_equal(cn_link_prepare(&c, &err), COLLNET_OK);
+	c.kind = "pigeon";
+	assert_int_equal(cn_link_prepare(&c, &err), COLLNET_EINVAL);
+	c.kind = "udp";
+	c.ethertype = 0x1234;
+	assert_int_equal(cn_link_prepare(&c, &err), COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "too low a port"));
+	c.ethertype = ETHERTYPE;
+	c.kind = "pcap";
 #ifdef HAVE_PCAP
-	assert_int_equal(cn_link_prepare("pcap", &err), COLLNET_OK);
+	assert_int_equal(cn_link_prepare(&c, &err), COLLNET_OK);
+	c.encapsulation = CN_ENCAPSULATION_UDP;
+	assert_int_equal(cn_link_prepare(&c, &err), COLLNET_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "link pcap has no encapsulation udp"));
 #else
-	assert_int_equal(cn_link_prepare("pcap", &err), COLLNET_EUNSUPPORTED);
+	assert_int_equal(cn_link_prepare(&c, &err), COLLNET_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "this build has no link pcap"));
 #endif
 }

@@ -84,8 +84,7 @@ static void take__the_file_before_the_interface_exists(void **state)
 	(void)state;
 	assert_int_equal(cn_lock_acquire_file(dir, "none0", ethertype, &one, &err), COLLNET_OK);
 	assert_true(one.file_fd >= 0 && one.name_fd == -1);
-	assert_int_equal(cn_lock_acquire_file(dir, "none0", ethertype, &two, &err),
-			 COLLNET_EIFACE);
+	assert_int_equal(cn_lock_acquire_file(dir, "none0", ethertype, &two, &err), COLLNET_EIFACE);
 	assert_non_null(strstr(err.text, "interface none0 is used by another collnetd"));
 	assert_int_equal(cn_lock_acquire(dir, "none0", ethertype, &one, &err), COLLNET_EIFACE);
 	assert_non_null(strstr(err.text, "disappeared"));

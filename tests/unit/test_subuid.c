@@ -49,6 +49,31 @@ static void subuid__ranges(void **state)
 	assert_int_equal(cn_subuid_owner(&s, UINT32_MAX - 1), UINT32_MAX - 1);
 }
 
+static bool maps_all(const char *text)
+{
+	char path[] = "/tmp/collnet-subuid.XXXXXX";
+	const int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	cn_subuid_read_map(&s, path);
+	unlink(path);
+	return !s.lacks_users;
+}
+
+static void subuid__users_of_the_namespace(void **state)
+{
+	(void)state;
+	assert_true(maps_all("         0          0 4294967295\n"));
+	assert_true(maps_all("0 100000 1\n1 0 4294967294\n"));
+	assert_false(maps_all("         0       1000          1\n"));
+	assert_false(maps_all("0 100000 65536\n"));
+	assert_true(maps_all(""));
+	cn_subuid_read_map(&s, "/nonexistent");
+	assert_false(s.lacks_users);
+}
+
 /* A user has a name, or no account any more; root has no limits to charge. */
 static void subuid__names(void **state)
 {
@@ -221,6 +246,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(subuid__ranges),
+		cmocka_unit_test(subuid__users_of_the_namespace),
 		cmocka_unit_test(subuid__names),
 		cmocka_unit_test(subuid__nothing),
 		cmocka_unit_test(subuid__is_bounded),

@@ -13,6 +13,9 @@
 /* How long after an operation's own deadline a wait declares the backend dead. */
 #define BACKSTOP (2000 * CN_MS)
 
+/* A wait that ends so much later than it should was stopped, as the backend may have been. */
+#define STOPPED (500 * CN_MS)
+
 /* A program that tests in a loop yields the processor this often, because the daemon may need
  * it. */
 #define YIELD_EVERY (20 * CN_US)
@@ -239,12 +242,21 @@ static bool is_blocked(struct collnet *c, cn_time now)
 	return c->backend->is_blocked != NULL && c->backend->is_blocked(c, now);
 }
 
-/* Until the backend must have ended the set. */
+/*
+ * Until the backend must have ended the set. At the end it looks once more: what came while this
+ * process was stopped, or had no processor, has not been taken.
+ */
 static void wait_or_time_out(struct collnet *c, const struct set *s, cn_time now, cn_time end)
 {
+	cn_time stopped;
+
 	while (!wait_for(c, s, or_look(end, now))) {
+		stopped = (end > now ? end : now) + STOPPED;
 		now = cn_now();
-		if (!is_blocked(c, now)) {
+		if (wait_for(c, s, 0)) {
+			return;
+		}
+		if (now < stopped && !is_blocked(c, now)) {
 			c->backend->timed_out(c, "an operation did not end");
 			return;
 		}

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -20,6 +21,7 @@ static struct collnet_team team;
 static uint32_t collected, progressed;
 static bool breaks; /* the next time that the backend is to make progress */
 static bool idle;   /* it makes none, and is given up */
+static void (*instead)(struct collnet *context, cn_time until); /* of that progress; or NULL */
 static cn_time last_until;
 static const struct cn_err why_gone = { .code = COLLNET_EDAEMON, .text = "gone" };
 
@@ -34,6 +36,11 @@ static void progress(struct collnet *context, cn_time until)
 	uint32_t i = 0;
 
 	last_until = until;
+	if (instead != NULL) {
+		progressed++;
+		instead(context, until);
+		return;
+	}
 	if (idle) {
 		return;
 	}
@@ -74,6 +81,7 @@ static int setup(void **state)
 	team = (struct collnet_team){ .c = c, .job = "job" };
 	collected = progressed = 0;
 	breaks = idle = false;
+	instead = NULL;
 	return 0;
 }
 
@@ -303,6 +311,50 @@ static void collnet_wait__after_the_deadline(void **state)
 	assert_int_equal(r->late_since, 0);
 }
 
+static void end_at_the_second(struct collnet *context, cn_time until)
+{
+	(void)until;
+	if (progressed == 2) {
+		cn_request_done(&context->requests[0], COLLNET_OK, "");
+	}
+}
+
+/* What came while the program was stopped, or another thread polled, is not taken yet. */
+static void collnet_wait__looks_once_more(void **state)
+{
+	struct collnet_request *r = post();
+
+	(void)state;
+	instead = end_at_the_second;
+	r->deadline = 1;
+	r->late_since = 2;
+	assert_int_equal(collnet_wait(r, 0), COLLNET_OK);
+	assert_int_equal(progressed, 2);
+}
+
+static void stop_at_the_first(struct collnet *context, cn_time until)
+{
+	const struct timespec second = { .tv_sec = 1 };
+
+	if (progressed == 1) {
+		nanosleep(&second, NULL);
+	} else if (until > 0) {
+		cn_request_done(&context->requests[0], COLLNET_OK, "");
+	}
+}
+
+/* A program that was stopped gives the backend, which may have been as well, two more seconds. */
+static void collnet_wait__after_a_stop(void **state)
+{
+	struct collnet_request *r = post();
+
+	(void)state;
+	instead = stop_at_the_first;
+	r->deadline = 1;
+	r->late_since = 2;
+	assert_int_equal(collnet_wait(r, 0), COLLNET_OK);
+}
+
 /* All are completed or none, also where one is listed twice. */
 static void collnet_waitall__lists_a_request_once(void **state)
 {
@@ -344,6 +396,8 @@ int main(void)
 		TEST(cn_request_get__waits_for_what_its_caller_does_not_know),
 		TEST(cn_request_get__waits_for_a_place_in_the_table),
 		TEST(collnet_wait__after_the_deadline),
+		TEST(collnet_wait__looks_once_more),
+		TEST(collnet_wait__after_a_stop),
 		TEST(collnet_waitall__lists_a_request_once),
 		TEST(cn_context_gone__ends_what_is_buffered),
 		TEST(cn_context_gone__is_the_error_of_calls_that_wait),

@@ -157,6 +157,7 @@ void cn_request_put(struct collnet_request *r)
 		return;
 	}
 	cn_request_free_memory(r);
+	r->team = NULL;
 	r->state = CN_REQUEST_FREE;
 }
 

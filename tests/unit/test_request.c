@@ -122,9 +122,12 @@ static void cn_request_buffered__is_free_after_its_end(void **state)
 	assert_int_equal(collected, 0);
 	cn_request_done(r, COLLNET_OK, "");
 	assert_false(cn_request_is_posted(r));
+	assert_null(r->team); /* which may be destroyed before the request is used again */
 	assert_int_equal(team.outstanding, 1);
 	assert_int_equal(collected, 1);
 	assert_ptr_equal(post(), r);
+	cn_request_refused(r);
+	assert_null(r->team);
 }
 
 static void cn_request_buffered__ends_before_it_is_collected(void **state)

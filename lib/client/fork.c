@@ -129,19 +129,48 @@ static void register_handlers(void)
 	registered = pthread_atfork(before, after, in_child);
 }
 
+/* False: it is held until then. */
+static bool lock_until(pthread_mutex_t *m, cn_time until)
+{
+	const cn_time now = cn_now();
+	const struct timespec left = cn_timespec(until > now ? until - now : 0);
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts); /* that of pthread_mutex_timedlock() */
+	ts.tv_sec += left.tv_sec;
+	ts.tv_nsec += left.tv_nsec;
+	if (ts.tv_nsec >= 1000000000) {
+		ts.tv_nsec -= 1000000000;
+		ts.tv_sec++;
+	}
+	return pthread_mutex_timedlock(m, &ts) == 0;
+}
+
+/* The context's: the polling thread gives it to those that wait for it. */
+static bool enter_until(struct collnet *c, cn_time until)
+{
+	bool entered;
+
+	__atomic_add_fetch(&c->entering, 1, __ATOMIC_RELAXED);
+	entered = lock_until(&c->lock, until);
+	__atomic_sub_fetch(&c->entering, 1, __ATOMIC_RELAXED);
+	return entered;
+}
+
 /*
  * At exit, waits for buffered operations, which have completed for the process but must still reach
- * the others. Not if exit() was called within the library, as by a user-defined operation.
+ * the others. Other threads that are in the library leave it, or sleep without the lock. Not if
+ * exit() was called by a user-defined operation: this thread has the lock.
  */
 static void __attribute__((destructor)) at_exit(void)
 {
 	const cn_time until = cn_now() + AT_EXIT;
 
-	if (pthread_mutex_trylock(&mutex) != 0) {
+	if (!lock_until(&mutex, until)) {
 		return;
 	}
 	for (struct collnet *c = contexts; c != NULL; c = c->next_open) {
-		if (pthread_mutex_trylock(&c->lock) == 0) {
+		if (cn_may_enter(c) == COLLNET_OK && enter_until(c, until)) {
 			cn_wait_at_exit(c, until);
 			pthread_mutex_unlock(&c->lock);
 		}

@@ -3,14 +3,19 @@
  * Requests that are buffered: complete before the backend has ended them. And for how long others
  * are waited for.
  */
+#include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -22,6 +27,7 @@ static uint32_t collected, progressed;
 static bool breaks; /* the next time that the backend is to make progress */
 static bool idle;   /* it makes none, and is given up */
 static void (*instead)(struct collnet *context, cn_time until); /* of that progress; or NULL */
+static sem_t inside;
 static cn_time last_until;
 static const struct cn_err why_gone = { .code = COLLNET_EDAEMON, .text = "gone" };
 
@@ -385,6 +391,63 @@ static void collnet_waitall__lists_a_request_once(void **state)
 	assert_int_equal(collnet_waitall(2, r, statuses, 0), COLLNET_OK);
 }
 
+/* ---- the end of the process ----------------------------------------------------------- */
+
+/*
+ * Another process has an operation that is buffered, starts the thread and calls exit(); `instead`
+ * ends it with a status.
+ */
+static void exit_beside(void *(*thread)(void *))
+{
+	pthread_t other;
+	int status = 1;
+	pid_t child;
+
+	fflush(NULL);
+	sem_init(&inside, 0, 0);
+	child = fork();
+	if (child == 0) {
+		if (cn_fork_watch(c, &c->err) != COLLNET_OK) {
+			_exit(2);
+		}
+		post_detached();
+		if (pthread_create(&other, NULL, thread, NULL) != 0) {
+			_exit(2);
+		}
+		sem_wait(&inside);
+		exit(3);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	sem_destroy(&inside);
+}
+
+/* Is in the library, until another thread waits for it. */
+static void *be_inside(void *arg)
+{
+	cn_lock(c);
+	sem_post(&inside);
+	while (__atomic_load_n(&c->entering, __ATOMIC_RELAXED) == 0) {
+		sched_yield();
+	}
+	pthread_mutex_unlock(&c->lock);
+	return arg;
+}
+
+static void exit_well(struct collnet *context, cn_time until)
+{
+	(void)context;
+	(void)until;
+	_exit(0);
+}
+
+static void exit__waits_for_another_thread(void **state)
+{
+	(void)state;
+	instead = exit_well;
+	exit_beside(be_inside);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -402,6 +465,7 @@ int main(void)
 		TEST(collnet_wait__looks_once_more),
 		TEST(collnet_wait__after_a_stop),
 		TEST(collnet_waitall__lists_a_request_once),
+		TEST(exit__waits_for_another_thread),
 		TEST(cn_context_gone__ends_what_is_buffered),
 		TEST(cn_context_gone__is_the_error_of_calls_that_wait),
 	};

@@ -323,6 +323,9 @@ void cn_wait_for_poller(struct collnet *c, cn_time until);
 /* Registers a context that is being opened, so that children of fork() do not share it. */
 int cn_fork_watch(struct collnet *c, struct cn_err *err);
 void cn_fork_forget(struct collnet *c);
+/* Waits for a thread in exit() that waits for buffered operations. Later ones do not wait on a
+ * context without teams. */
+void cn_fork_await_exit(void);
 
 /* ---- collnet.c ------------------------------------------------------------------------ */
 

@@ -236,6 +236,7 @@ void collnet_close(collnet_t *c)
 			collnet_team_destroy(c->teams[i]);
 		}
 	}
+	cn_fork_await_exit(); /* it may be within the backend */
 	/* Before the buffers: the backend may still read them until it has stopped. */
 	c->backend->close(c);
 	cn_fork_forget(c);

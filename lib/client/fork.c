@@ -191,6 +191,12 @@ int cn_fork_watch(struct collnet *c, struct cn_err *err)
 	return COLLNET_OK;
 }
 
+void cn_fork_await_exit(void)
+{
+	pthread_mutex_lock(&mutex);
+	pthread_mutex_unlock(&mutex);
+}
+
 void cn_fork_forget(struct collnet *c)
 {
 	struct collnet **at;

@@ -26,6 +26,7 @@ struct set {
 	bool any;			     /* one that has ended is enough */
 	const struct collnet_team *buffered; /* instead of these: those of the team that are */
 	const struct collnet *full; /* instead: one of them that is buffered and was collected */
+	const struct collnet_request *one; /* instead: this one, until it is not buffered */
 };
 
 /* True if a request is free, or none can become free without a call. */
@@ -57,6 +58,9 @@ static bool is_over(const struct set *s)
 	}
 	if (s->full != NULL) {
 		return has_free(s->full);
+	}
+	if (s->one != NULL) {
+		return !s->one->buffered;
 	}
 	for (size_t i = 0; i < s->n; i++) {
 		const struct collnet_request *r = s->requests[i];
@@ -104,7 +108,7 @@ static cn_time end_late(const struct collnet *c, const struct set *s, cn_time no
 /* Until the set is over, or until then, a moment to come (0: only looks). */
 static bool poll_for(struct collnet *c, const struct set *s, cn_time until)
 {
-	const bool buffered = s->buffered != NULL || s->full != NULL;
+	const bool buffered = s->buffered != NULL || s->full != NULL || s->one != NULL;
 	bool over = is_over(s), in_time = until != 0;
 
 	if (over) {
@@ -308,7 +312,8 @@ void cn_wait_at_exit(struct collnet *c, cn_time until)
 {
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
 		struct collnet_request *r = &c->requests[i];
-		const struct set s = { .buffered = r->team };
+		/* Not the team's, which another thread may destroy during the wait. */
+		const struct set s = { .one = r };
 
 		if (r->buffered) {
 			const cn_time now = cn_now();

@@ -27,7 +27,7 @@ static uint32_t collected, progressed;
 static bool breaks; /* the next time that the backend is to make progress */
 static bool idle;   /* it makes none, and is given up */
 static void (*instead)(struct collnet *context, cn_time until); /* of that progress; or NULL */
-static sem_t inside;
+static sem_t inside, closed;
 static cn_time last_until;
 static const struct cn_err why_gone = { .code = COLLNET_EDAEMON, .text = "gone" };
 
@@ -69,9 +69,15 @@ static void timed_out(struct collnet *context, const char *what)
 	cn_context_gone(context, &why_gone);
 }
 
-static const struct cn_backend backend = { .collect = collect,
-					   .progress = progress,
-					   .timed_out = timed_out };
+static void close_backend(struct collnet *context)
+{
+	(void)context;
+	sem_post(&closed);
+}
+
+static const struct cn_backend backend = {
+	.close = close_backend, .collect = collect, .progress = progress, .timed_out = timed_out
+};
 
 static int setup(void **state)
 {
@@ -393,11 +399,31 @@ static void collnet_waitall__lists_a_request_once(void **state)
 
 /* ---- the end of the process ----------------------------------------------------------- */
 
+/* As collnet_team_destroy() of another thread does; the team's memory is another's then. */
+static void destroy_team(struct collnet *context, cn_time until)
+{
+	(void)until;
+	assert_int_equal(context->awaits_buffered, 1);
+	cn_request_done(&context->requests[0], COLLNET_OK, "");
+	context->requests[0].team = NULL;
+	team.buffered = 1;
+}
+
+static void cn_wait_at_exit__of_a_team_that_is_destroyed(void **state)
+{
+	(void)state;
+	post_detached();
+	instead = destroy_team;
+	cn_wait_at_exit(c, cn_now() + 1000 * CN_MS);
+	assert_int_equal(progressed, 1);
+	assert_int_equal(c->awaits_buffered, 0);
+}
+
 /*
  * Another process has an operation that is buffered, starts the thread and calls exit(); `instead`
- * ends it with a status.
+ * ends it with a status. after_thread: once the thread has posted `inside`.
  */
-static void exit_beside(void *(*thread)(void *))
+static void exit_beside(void *(*thread)(void *), bool after_thread)
 {
 	pthread_t other;
 	int status = 1;
@@ -405,6 +431,7 @@ static void exit_beside(void *(*thread)(void *))
 
 	fflush(NULL);
 	sem_init(&inside, 0, 0);
+	sem_init(&closed, 0, 0);
 	child = fork();
 	if (child == 0) {
 		if (cn_fork_watch(c, &c->err) != COLLNET_OK) {
@@ -414,12 +441,15 @@ static void exit_beside(void *(*thread)(void *))
 		if (pthread_create(&other, NULL, thread, NULL) != 0) {
 			_exit(2);
 		}
-		sem_wait(&inside);
+		if (after_thread) {
+			sem_wait(&inside);
+		}
 		exit(3);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	sem_destroy(&inside);
+	sem_destroy(&closed);
 }
 
 /* Is in the library, until another thread waits for it. */
@@ -445,7 +475,35 @@ static void exit__waits_for_another_thread(void **state)
 {
 	(void)state;
 	instead = exit_well;
-	exit_beside(be_inside);
+	exit_beside(be_inside, true);
+}
+
+static void *close_context(void *arg)
+{
+	sem_wait(&inside);
+	collnet_close(c);
+	return arg;
+}
+
+/* Sleeps without the lock, while another thread closes the context; well, unless it closes the
+ * backend. */
+static void exit_unless_closed(struct collnet *context, cn_time until)
+{
+	struct timespec ts;
+
+	(void)until;
+	pthread_mutex_unlock(&context->lock);
+	sem_post(&inside);
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ts.tv_sec++;
+	_exit(sem_timedwait(&closed, &ts) == 0);
+}
+
+static void exit__keeps_the_backend(void **state)
+{
+	(void)state;
+	instead = exit_unless_closed;
+	exit_beside(close_context, false);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -465,7 +523,9 @@ int main(void)
 		TEST(collnet_wait__looks_once_more),
 		TEST(collnet_wait__after_a_stop),
 		TEST(collnet_waitall__lists_a_request_once),
+		TEST(cn_wait_at_exit__of_a_team_that_is_destroyed),
 		TEST(exit__waits_for_another_thread),
+		TEST(exit__keeps_the_backend),
 		TEST(cn_context_gone__ends_what_is_buffered),
 		TEST(cn_context_gone__is_the_error_of_calls_that_wait),
 	};

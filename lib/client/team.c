@@ -14,25 +14,28 @@
 #include "client/reduce.h"
 #include "sched/choice.h"
 
-/* What o->job points to is in *place. */
-static void init_options(struct collnet_team_options *o, struct cn_launch_info *place)
+/* What o->job points to is in *place. On an error ranks is 0. */
+static int init_options(struct collnet_team_options *o, struct cn_launch_info *place,
+			struct cn_err *err)
 {
+	int rc = cn_launch_info(place, err);
+
 	memset(o, 0, sizeof(*o));
 	o->size = sizeof(*o);
-	/* On an error ranks stays 0, and collnet_team_create() says what is wrong. */
-	if (cn_launch_info(place, NULL) == COLLNET_OK) {
+	if (rc == COLLNET_OK) {
 		o->job = place->job[0] != '\0' ? place->job : NULL;
 		o->rank = place->rank;
 		o->ranks = place->ranks;
 	}
+	return rc;
 }
 
 void collnet_team_options_init(struct collnet_team_options *o)
 {
 	static _Thread_local struct cn_launch_info place; /* of the thread, until the next call */
 
-	if (o != NULL) {
-		init_options(o, &place);
+	if (o != NULL) { /* collnet_team_create() says what is wrong */
+		(void)init_options(o, &place, NULL);
 	}
 }
 
@@ -50,28 +53,28 @@ static void default_job(const struct collnet *c, const struct collnet_team_optio
 	}
 }
 
-static int settle_team(struct collnet *c, const struct collnet_team_options *o,
-		       struct collnet_team_options *out, char *job, size_t size)
+/*
+ * The options as given, or as the launcher says. This may ask its server, which can take seconds:
+ * without the context's lock.
+ */
+static int complete_options(const struct collnet_team_options *o, struct collnet_team_options *out,
+			    struct cn_launch_info *place, struct cn_err *err)
 {
-	struct cn_launch_info place;
 	int rc;
 
-	memset(out, 0, sizeof(*out));
 	if (o == NULL) {
-		init_options(out, &place);
-	} else {
-		rc = cn_options_copy(out, sizeof(*out), o, o->size, "struct collnet_team_options",
-				     &c->err);
-		if (rc != COLLNET_OK) {
-			return rc;
-		}
+		return init_options(out, place, err);
 	}
-	if (out->ranks == 0) {
-		rc = cn_launch_info(&place, &c->err);
-		if (rc != COLLNET_OK) {
-			return rc;
-		}
-	}
+	memset(out, 0, sizeof(*out));
+	rc = cn_options_copy(out, sizeof(*out), o, o->size, "struct collnet_team_options", err);
+	/* They may have been initialised when the launcher's variables were wrong, too. */
+	return rc == COLLNET_OK && out->ranks == 0 ? cn_launch_info(place, err) : rc;
+}
+
+static int settle_team(struct collnet *c, struct collnet_team_options *out, char *job, size_t size)
+{
+	int rc;
+
 	if (out->ranks < 1 || out->ranks > COLLNET_RANKS_MAX || out->rank >= out->ranks) {
 		return cn_fail(&c->err, COLLNET_EINVAL,
 			       "rank %u of %u: expected 1 to %d ranks, numbered from 0", out->rank,
@@ -189,24 +192,27 @@ int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64
 	return COLLNET_OK;
 }
 
-static int create_team(struct collnet *c, const struct collnet_team_options *given,
-		       struct collnet_team **out)
+static int create_team(struct collnet *c, struct collnet_team_options *o, struct collnet_team **out)
 {
-	struct collnet_team_options o;
 	char job[COLLNET_NAME_MAX + 1];
-	int rc = settle_team(c, given, &o, job, sizeof(job));
+	int rc = settle_team(c, o, job, sizeof(job));
 	const struct cn_origin none = { NULL, NULL, NULL };
 	uint64_t secret = 0;
 
 	if (rc == COLLNET_OK) {
-		rc = cn_secret(o.secret, &secret, &c->err);
+		rc = cn_secret(o->secret, &secret, &c->err);
 	}
-	o.job = job;
-	return rc != COLLNET_OK ? rc : cn_team_open(c, &o, secret, &none, out);
+	o->job = job;
+	return rc != COLLNET_OK ? rc : cn_team_open(c, o, secret, &none, out);
 }
 
-int collnet_team_create(collnet_t *c, const struct collnet_team_options *o, collnet_team_t **out)
+int collnet_team_create(collnet_t *c, const struct collnet_team_options *given,
+			collnet_team_t **out)
 {
+	struct collnet_team_options o;
+	struct cn_launch_info place;
+	struct cn_err err;
+	const int known = complete_options(given, &o, &place, &err);
 	int rc = cn_enter(c);
 
 	if (rc != COLLNET_OK) {
@@ -216,7 +222,11 @@ int collnet_team_create(collnet_t *c, const struct collnet_team_options *o, coll
 		return cn_leave(c, cn_fail(&c->err, COLLNET_EINVAL,
 					   "collnet_team_create: out is NULL"));
 	}
-	return cn_leave(c, create_team(c, o, out));
+	if (known != COLLNET_OK) {
+		c->err = err;
+		return cn_leave(c, known);
+	}
+	return cn_leave(c, create_team(c, &o, out));
 }
 
 void collnet_team_destroy(collnet_team_t *t)

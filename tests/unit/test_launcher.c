@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lib/client/launcher.c, pmi.c and options.c: what the environment says. */
 #include <limits.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "client/backend.h"
 #include "client/env.h"
 #include "util/clock.h"
 
@@ -323,6 +326,84 @@ static void pmi_job__a_slow_server_and_signals(void **state)
 	close(pair[1]);
 }
 
+/* A rank that a PMI-1 server at `fd` started. */
+static void start_by(int fd)
+{
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", fd);
+	assert_int_equal(setenv("PMI_FD", number, 1), 0);
+	assert_int_equal(setenv("PMI_RANK", "0", 1), 0);
+	assert_int_equal(setenv("PMI_SIZE", "2", 1), 0);
+}
+
+struct refusing {
+	int fd;
+	pthread_mutex_t *lock; /* of the context */
+	uint32_t asked;
+	bool locked; /* while it was asked */
+};
+
+/* A server that names no job. */
+static void *refuse_requests(void *arg)
+{
+	static const char refusal[] = "cmd=unknown\n";
+	struct refusing *s = arg;
+	char request[64];
+
+	while (recv(s->fd, request, sizeof(request), 0) > 0) {
+		s->asked++;
+		if (pthread_mutex_trylock(s->lock) == 0) {
+			pthread_mutex_unlock(s->lock);
+		} else {
+			s->locked = true;
+		}
+		if (send(s->fd, refusal, strlen(refusal), MSG_NOSIGNAL) < 0) {
+			break;
+		}
+	}
+	return NULL;
+}
+
+/* Returns how often a team with these options asks the server. */
+static uint32_t asks_for_a_team(const struct collnet_team_options *o, const char *error)
+{
+	struct collnet *c = calloc(1, sizeof(*c));
+	struct refusing server = { .asked = 0 };
+	collnet_team_t *t = NULL;
+	pthread_t thread;
+	int pair[2];
+
+	assert_non_null(c);
+	assert_int_equal(cn_threads_init(c, &c->err), COLLNET_OK);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	server.fd = pair[1];
+	server.lock = &c->lock;
+	assert_int_equal(pthread_create(&thread, NULL, refuse_requests, &server), 0);
+	start_by(pair[0]);
+	assert_int_equal(collnet_team_create(c, o, &t), COLLNET_EINVAL);
+	assert_non_null(strstr(collnet_error(c), error));
+	close(pair[0]);
+	pthread_join(thread, NULL);
+	close(pair[1]);
+	assert_false(server.locked);
+	cn_threads_fini(c);
+	free(c);
+	return server.asked;
+}
+
+/* The server may take its time: it is asked once, and other threads use the context meanwhile. */
+static void team_create__asks_once(void **state)
+{
+	struct collnet_team_options o = { .size = sizeof(o) };
+
+	(void)state;
+	assert_int_equal(asks_for_a_team(NULL, "PMI server"), 1);
+	assert_int_equal(asks_for_a_team(&o, "PMI server"), 1);
+	o.ranks = o.rank = 2;
+	assert_int_equal(asks_for_a_team(&o, "rank 2 of 2"), 0);
+}
+
 static void place_from__long_names_are_cut(void **state)
 {
 	struct cn_launch_info p;
@@ -464,6 +545,7 @@ int main(void)
 		cmocka_unit_test(pmi_ask__finds_a_key),
 		cmocka_unit_test(pmi_job__strange_descriptors_get_no_bytes),
 		cmocka_unit_test(pmi_job__a_slow_server_and_signals),
+		cmocka_unit_test(team_create__asks_once),
 		cmocka_unit_test(place_from__long_names_are_cut),
 		cmocka_unit_test(options_from__defaults),
 		cmocka_unit_test(options_from__everything),

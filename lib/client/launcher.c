@@ -147,10 +147,27 @@ int cn_launch_info_from(cn_getenv_fn get, void *arg, struct cn_launch_info *out,
 	return COLLNET_OK;
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is said to the PMI server */
+static char id[COLLNET_NAME_MAX + 1];			 /* its response, cached */
+
+/* The child lacks the thread that had the lock and may have been writing the response. */
+static void in_child(void)
+{
+	if (pthread_mutex_trylock(&lock) != 0) {
+		id[0] = '\0';
+	}
+	pthread_mutex_init(&lock, NULL);
+}
+
+static void register_handler(void)
+{
+	/* It fails without memory: then a child that asks while its parent does hangs. */
+	(void)pthread_atfork(NULL, NULL, in_child);
+}
+
 int cn_launch_info(struct cn_launch_info *out, struct cn_err *err)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static char id[COLLNET_NAME_MAX + 1]; /* the server's response, cached */
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct cn_launch_info place;
 	int rc = cn_launch_info_from(cn_getenv, NULL, &place, err);
 	bool known;
@@ -159,6 +176,7 @@ int cn_launch_info(struct cn_launch_info *out, struct cn_err *err)
 		return rc;
 	}
 	if (place.pmi_fd >= 0) {
+		pthread_once(&once, register_handler);
 		pthread_mutex_lock(&lock);
 		known = id[0] != '\0' || cn_pmi_job(place.pmi_fd, id, sizeof(id));
 		if (known) {

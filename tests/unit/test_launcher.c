@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -404,6 +405,47 @@ static void team_create__asks_once(void **state)
 	assert_int_equal(asks_for_a_team(&o, "rank 2 of 2"), 0);
 }
 
+static void *ask_for_place(void *arg)
+{
+	struct cn_launch_info p;
+
+	(void)cn_launch_info(&p, NULL);
+	return arg;
+}
+
+/* A child of fork() asks, while a thread of its parent waits for the server's answer. */
+static void launch_info__in_a_child(void **state)
+{
+	static const char answer[] = "cmd=my_kvsname kvsname=kvs_7\n", refusal[] = "cmd=unknown\n";
+	struct cn_launch_info p;
+	int parents[2], childs[2], status = 1;
+	pthread_t thread;
+	char asked[64];
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, parents), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, childs), 0);
+	assert_int_equal(write(childs[1], answer, strlen(answer)), strlen(answer));
+	start_by(parents[0]);
+	assert_int_equal(pthread_create(&thread, NULL, ask_for_place, NULL), 0);
+	assert_true(recv(parents[1], asked, sizeof(asked), 0) > 0);
+	start_by(childs[0]);
+	child = fork();
+	if (child == 0) {
+		alarm(10);
+		_exit(cn_launch_info(&p, NULL) != COLLNET_OK || strcmp(p.job, "pmi-kvs_7") != 0);
+	}
+	assert_int_equal(write(parents[1], refusal, strlen(refusal)), strlen(refusal));
+	pthread_join(thread, NULL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	for (int i = 0; i < 2; i++) {
+		close(parents[i]);
+		close(childs[i]);
+	}
+}
+
 static void place_from__long_names_are_cut(void **state)
 {
 	struct cn_launch_info p;
@@ -546,6 +588,7 @@ int main(void)
 		cmocka_unit_test(pmi_job__strange_descriptors_get_no_bytes),
 		cmocka_unit_test(pmi_job__a_slow_server_and_signals),
 		cmocka_unit_test(team_create__asks_once),
+		cmocka_unit_test(launch_info__in_a_child),
 		cmocka_unit_test(place_from__long_names_are_cut),
 		cmocka_unit_test(options_from__defaults),
 		cmocka_unit_test(options_from__everything),

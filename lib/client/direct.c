@@ -116,9 +116,9 @@ static int reduction_memory(struct collnet_request *r, struct cn_coll_args *a,
 			    const struct cn_call *call, struct cn_err *err)
 {
 	struct cn_request_reduction *x = &r->reduction;
-	const uint64_t scratch = cn_call_scratch_bytes(call);
+	const uint64_t scratch = (cn_call_scratch_bytes(call) + 127) / 64 * 64;
 
-	x->owned = aligned_alloc(64, (size_t)(scratch + 127) / 64 * 64);
+	x->owned = scratch <= SIZE_MAX ? aligned_alloc(64, (size_t)scratch) : NULL;
 	if (x->owned == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory to combine %llu bytes",
 			       (unsigned long long)a->bytes);
@@ -436,7 +436,7 @@ static int place_copy(struct collnet_request *r, const struct cn_call *call, str
 	r->copy.from = a->send;
 	r->copy.bytes = vector ? cn_blocks_bytes(call->blocks.send, call->ranks)
 			       : cn_call_send_bytes(call);
-	r->copy.p = malloc(r->copy.bytes);
+	r->copy.p = r->copy.bytes <= SIZE_MAX ? malloc((size_t)r->copy.bytes) : NULL;
 	r->copy.blocks = vector ? malloc(blocks) : NULL;
 	if (r->copy.p == NULL || (vector && r->copy.blocks == NULL)) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a copy of %llu bytes",

@@ -70,6 +70,7 @@ enum behaviour {
 static void complete_joins(int fd, struct cn_shm_ring *completions, const struct cn_msg_done *how)
 {
 	struct cn_msg_done done = *how;
+	uint32_t how_asleep;
 	union cn_msg m;
 
 	while (recv(fd, &m, sizeof(m), 0) > 0) {
@@ -79,9 +80,12 @@ static void complete_joins(int fd, struct cn_shm_ring *completions, const struct
 			usleep(200);
 			done.head.tag = m.head.tag;
 			cn_shm_ring_put(completions, &done, sizeof(done));
-			if (cn_shm_ring_wake(completions) == CN_SHM_RING_ON_FUTEX) {
+			how_asleep = cn_shm_ring_wake(completions);
+			if (how_asleep == CN_SHM_RING_ON_FUTEX) {
 				syscall(SYS_futex, &completions->shared->asleep, FUTEX_WAKE, 1,
 					NULL, NULL, 0);
+			} else if (how_asleep != CN_SHM_RING_AWAKE) {
+				fake_respond(fd, CN_MSG_EVENT, 0);
 			}
 		}
 	}

@@ -443,7 +443,8 @@ static int enter_all(size_t n, collnet_request_t *const *requests, struct collne
 	return rc == COLLNET_OK ? rc : cn_leave(*c, rc);
 }
 
-/* All of a set that is over; the first error counts. */
+/* All of a set that is over. The first error counts; that a deadline passed counts least, because
+ * another error may be why. */
 static int collect_all(struct collnet *c, size_t n, collnet_request_t **requests, int *statuses)
 {
 	struct cn_err first = { .code = COLLNET_OK };
@@ -464,7 +465,9 @@ static int collect_all(struct collnet *c, size_t n, collnet_request_t **requests
 		if (statuses != NULL) {
 			statuses[i] = status;
 		}
-		if (status != COLLNET_OK && first.code == COLLNET_OK) {
+		if (status != COLLNET_OK &&
+		    (first.code == COLLNET_OK ||
+		     (first.code == COLLNET_ETIMEOUT && status != COLLNET_ETIMEOUT))) {
 			first = c->err;
 		}
 	}

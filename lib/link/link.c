@@ -155,6 +155,12 @@ int cn_link_refused(const char *interface, const char *what, int e, struct cn_er
 			"(setcap cap_net_raw+ep); without it, programs use collnetd",
 			interface);
 	}
+	if (e == EAFNOSUPPORT) {
+		return cn_fail(err, COLLNET_EPERM,
+			       "interface %s: %s: %s: the service must allow its address family "
+			       "(RestrictAddressFamilies=, see collnetd(8))",
+			       interface, what, cn_strerror(e));
+	}
 	/* The interface, or with link udp its address, went away since it was chosen. */
 	return cn_fail(err,
 		       e == ENODEV || e == ENXIO || e == EADDRNOTAVAIL ? COLLNET_EIFACE

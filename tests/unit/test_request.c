@@ -397,6 +397,26 @@ static void collnet_waitall__lists_a_request_once(void **state)
 	assert_int_equal(collnet_waitall(2, r, statuses, 0), COLLNET_OK);
 }
 
+/* That a deadline passed is the result only where nothing else went wrong. */
+static void collnet_waitall__names_the_reason(void **state)
+{
+	collnet_request_t *r[] = { post(), post(), post() };
+	int statuses[3];
+
+	(void)state;
+	cn_request_done(r[0], COLLNET_ETIMEOUT, "late");
+	cn_request_done(r[1], COLLNET_EPEER, "node h1 ended its daemon");
+	cn_request_done(r[2], COLLNET_ERANK, "gone");
+	assert_int_equal(collnet_waitall(3, r, statuses, 0), COLLNET_EPEER);
+	assert_string_equal(collnet_error(c), "node h1 ended its daemon");
+	assert_int_equal(statuses[0], COLLNET_ETIMEOUT);
+	r[0] = post();
+	r[1] = post();
+	cn_request_done(r[0], COLLNET_ETIMEOUT, "late");
+	cn_request_done(r[1], COLLNET_OK, "");
+	assert_int_equal(collnet_waitall(2, r, statuses, 0), COLLNET_ETIMEOUT);
+}
+
 /* ---- the end of the process ----------------------------------------------------------- */
 
 /* As collnet_team_destroy() of another thread does; the team's memory is another's then. */
@@ -523,6 +543,7 @@ int main(void)
 		TEST(collnet_wait__looks_once_more),
 		TEST(collnet_wait__after_a_stop),
 		TEST(collnet_waitall__lists_a_request_once),
+		TEST(collnet_waitall__names_the_reason),
 		TEST(cn_wait_at_exit__of_a_team_that_is_destroyed),
 		TEST(exit__waits_for_another_thread),
 		TEST(exit__keeps_the_backend),

@@ -511,9 +511,9 @@ int collnet_request_free(collnet_request_t *r);
  * As collnet_wait() and collnet_test(), for all of n requests on any teams and endpoints of one
  * context. Entries that are NULL or inactive are ignored. COLLNET_INPROGRESS: some have not
  * completed, and nothing has changed. Otherwise all have completed, the entries of those that are
- * not persistent are set to NULL, and the result is the first error in the array, or COLLNET_OK.
- * `statuses`, which may be NULL, receives the n results. COLLNET_EINVAL: a request is listed twice,
- * and nothing has changed.
+ * not persistent are set to NULL, and the result is the first error in the array other than
+ * COLLNET_ETIMEOUT, else COLLNET_ETIMEOUT, else COLLNET_OK. `statuses`, which may be NULL, receives
+ * the n results. COLLNET_EINVAL: a request is listed twice, and nothing has changed.
  */
 int collnet_waitall(size_t n, collnet_request_t **requests, int *statuses, uint32_t timeout_ms);
 int collnet_testall(size_t n, collnet_request_t **requests, int *statuses);

@@ -128,8 +128,10 @@ echo "ok: 13 cells, $contenders contenders, 2 hosts with 2 ranks"
 on_collnet=
 component=$(dirname "$(command -v collnet)")/../lib/collnet/openmpi/mca_coll_collnet.so
 [ "$VARIANT" != plain ] || [ -z "$openmpi" ] || [ ! -e "$component" ] || on_collnet=--mpi-on-collnet
+export OMPI_MCA_coll_collnet_select=always COLLNET_MPI_SELECT=always # choices of 11 cells take long
 compare 0 alltoall reduce alltoallv allgatherv gatherv barrier --shape 2x2 --sizes 8,1k --rounds 1 --iterations 3 $on_collnet \
 	--csv "$PWD/ratios.csv" --plot "$PWD/ratios.gp"
+unset OMPI_MCA_coll_collnet_select COLLNET_MPI_SELECT
 [ "$(wc -l <out)" -eq 16 ] || { cat out; fail "three lines, eleven rows and two lines"; }
 has '^4 ranks on 4 nodes; ' out
 has '^alltoall *8 B ' out
@@ -182,6 +184,11 @@ if [ -n "$on_collnet" ]; then
 			}
 		}
 		END { exit bad || NR != 12 }' ratios.csv || fail "Open MPI on collnet"
+	# The rounds begin when the library has chosen, or it is said that it has not.
+	compare 0 allreduce allgatherv --shape 2 --rate none --sizes 8 --rounds 1 --iterations 3 --mpi-on-collnet \
+		--mpicc "$openmpi" --json
+	[ $(($(json by out | grep -c -e collnet -e mpi) + $(grep -c 'choice between .* is not made$' err))) -eq 4 ] ||
+		{ cat out err; fail "choices between collnet and Open MPI"; }
 	echo "ok: Open MPI on collnet"
 fi
 has '^"alltoall 1 KiB" [0-9.?]* [0-9.?]*$' ratios.gp

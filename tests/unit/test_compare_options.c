@@ -272,12 +272,12 @@ static void argv__of_mpi_on_collnet(void **state)
 	strcpy(f.mpi.collnet, "/l/collnet/openmpi");
 	assert_line(&f, "/m/mpirun --host h0:2,h1:2 -np 4 --map-by ppr:2:node "
 			"--mca mca_base_component_path /l/collnet/openmpi:SYS_DEFAULT:USER_DEFAULT "
-			"--mca coll_collnet_priority 90 --mca coll_collnet_verbose 1 "
+			"--mca coll_collnet_priority 90 --mca coll_collnet_verbose 2 "
 			"--mca mpi_yield_when_idle 1 /d/loop");
 	set_up(&f, CELL_MPICH, CELL_MPICH_ON_COLLNET, -1);
 	strcpy(f.mpi.collnet, "/l/libcollnet_mpich.so");
 	assert_line(&f, "/m/mpirun -hosts h0,h1 -n 4 -ppn 2 -genv LD_PRELOAD "
-			"/l/libcollnet_mpich.so -genv COLLNET_MPI_VERBOSE 1 /d/loop");
+			"/l/libcollnet_mpich.so -genv COLLNET_MPI_VERBOSE 2 /d/loop");
 }
 
 /* Times of a library that did not use collnet must not pass for those of collnet. */
@@ -317,6 +317,39 @@ static void contender_used_collnet__by_its_log(void **state)
 	assert_false(contender_used_collnet(&f.t));
 }
 
+static void contender_choice__by_its_log(void **state)
+{
+	static const char log[] =
+		"collnet: communicator MPI_COMM_WORLD of 4 ranks: served by collnet on 4 nodes\n"
+		"collnet: communicator a of 4 ranks: MPI_Bcast of 8 bytes and more: x: by MPI\n"
+		"collnet: communicator MPI_COMM_WORLD of 4 ranks: MPI_Allreduce of 8 bytes and "
+		"more: collnet 1.0 us (faster in 5 of 5), MPI 2.0 us: by collnet\n"
+		"collnet: communicator MPI_COMM_WORLD of 4 ranks: MPI_Alltoallv: collnet 2.0 us "
+		"(faster in 0 of 5), MPI 1.0 us: by MPI\n";
+	char path[] = "/tmp/test_compare.XXXXXX";
+	struct fixture f;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, log, strlen(log), 0), strlen(log));
+	close(fd);
+	set_up(&f, CELL_MPICH, CELL_MPICH_ON_COLLNET, -1);
+	strcpy(f.t.log, path);
+	assert_string_equal(contender_choice(&f.t, LOOP_ALLREDUCE, 8), "collnet");
+	assert_string_equal(contender_choice(&f.t, LOOP_ALLREDUCE, 15), "collnet");
+	assert_null(contender_choice(&f.t, LOOP_ALLREDUCE, 7));
+	assert_null(contender_choice(&f.t, LOOP_ALLREDUCE, 16));
+	assert_string_equal(contender_choice(&f.t, LOOP_ALLTOALLV, 0), "mpi");
+	assert_null(contender_choice(&f.t, LOOP_ALLTOALL, 1));
+	assert_null(contender_choice(&f.t, LOOP_BCAST, 8));
+	setenv("COLLNET_MPI_SELECT", "always", 1);
+	assert_string_equal(contender_choice(&f.t, LOOP_BCAST, 8), "collnet");
+	unsetenv("COLLNET_MPI_SELECT");
+	unlink(path);
+	assert_null(contender_choice(&f.t, LOOP_ALLREDUCE, 8));
+}
+
 static void argv__in_a_lab(void **state)
 {
 	struct fixture f;
@@ -347,6 +380,7 @@ int main(void)
 		cmocka_unit_test(argv__of_collnet),
 		cmocka_unit_test(argv__of_mpi_on_collnet),
 		cmocka_unit_test(contender_used_collnet__by_its_log),
+		cmocka_unit_test(contender_choice__by_its_log),
 		cmocka_unit_test(argv__in_a_lab),
 	};
 

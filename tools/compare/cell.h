@@ -42,6 +42,8 @@ struct cell {
 	double us[CELL_CONTENDERS_MAX][CELL_ROUNDS_MAX]; /* NAN: none, the contender failed */
 	double min_us[CELL_CONTENDERS_MAX]; /* the fastest iteration of all rounds; NAN */
 	bool wrong[CELL_CONTENDERS_MAX];    /* it delivered wrong bytes */
+	/* Of an MPI library on collnet: who performs it, "collnet" or "mpi"; NULL: not chosen. */
+	const char *by[CELL_CONTENDERS_MAX];
 };
 
 #define CELL_NONE SIZE_MAX

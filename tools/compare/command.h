@@ -113,6 +113,9 @@ char **compare_argv(const struct compare *c, const struct contender *t);
 void compare_argv_free(char **argv);
 /* An MPI library on collnet: whether its ranks did use it; false: the complaint is out. */
 bool contender_used_collnet(const struct contender *t);
+/* Who performs an operation of such a library, blocks of `bytes` bytes; 0: of any: "collnet" or
+ * "mpi"; NULL: that is not chosen. */
+const char *contender_choice(const struct contender *t, enum loop_op op, uint64_t bytes);
 /* Sends a line; false: the contender has failed, and the complaint is out. */
 bool contender_send(struct contender *t, const char *line);
 /* The next line behind LOOP_MARK; false: as above. `within` in milliseconds. */

@@ -7,8 +7,10 @@
  * that eth0 is the hosts' network; with --interface, that interface. How to enter the hosts of a
  * lab is in the environment of its shell.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -106,7 +108,7 @@ static void openmpi(const struct compare *c, const struct contender *t, struct a
 			 t->launcher->collnet);
 		add_mca(a, "mca_base_component_path", text);
 		add_mca(a, "coll_collnet_priority", "90");
-		add_mca(a, "coll_collnet_verbose", "1");
+		add_mca(a, "coll_collnet_verbose", "2");
 	}
 	if (t->yield >= 0) {
 		add_mca(a, "mpi_yield_when_idle", t->yield ? "1" : "0");
@@ -128,7 +130,7 @@ static void hydra(const struct compare *c, const struct contender *t, struct arg
 		add(a, t->launcher->collnet);
 		add(a, "-genv");
 		add(a, "COLLNET_MPI_VERBOSE");
-		add(a, "1");
+		add(a, "2");
 	}
 }
 
@@ -382,6 +384,39 @@ bool contender_used_collnet(const struct contender *t)
 			      t->key, why);
 	}
 	return used;
+}
+
+const char *contender_choice(const struct contender *t, enum loop_op op, uint64_t bytes)
+{
+	const char *always = getenv(t->launcher->library == CELL_OPENMPI
+					    ? "OMPI_MCA_coll_collnet_select"
+					    : "COLLNET_MPI_SELECT");
+	const char *name = loop_op_name(op), *by = NULL;
+	char line[1024], sign[96], size[48] = "";
+	uint64_t least = 1;
+	FILE *f;
+
+	if (always != NULL && strcmp(always, "always") == 0) {
+		return "collnet";
+	}
+	while (least <= bytes / 2) {
+		least *= 2;
+	}
+	if (least > 1) {
+		snprintf(size, sizeof(size), " of %" PRIu64 " bytes and more", least);
+	}
+	snprintf(sign, sizeof(sign), "MPI_%c%s%s: ", toupper(name[0]), name + 1, size);
+	f = fopen(t->log, "re");
+	while (f != NULL && by == NULL && fgets(line, sizeof(line), f) != NULL) {
+		if (strstr(line, "communicator MPI_COMM_WORLD ") != NULL &&
+		    strstr(line, sign) != NULL) {
+			by = strstr(line, ": by collnet") != NULL ? "collnet" : "mpi";
+		}
+	}
+	if (f != NULL) {
+		fclose(f);
+	}
+	return by;
 }
 
 static bool lost(struct contender *t, const char *why)

@@ -170,6 +170,7 @@ static void json_contender(struct json *j, const struct compare *c, const struct
 	}
 	json_array_end(j);
 	measure_report_bool(j, "verified", isnan(cell_median(cell, i)) ? NULL : &right);
+	json_string(j, "by", cell->by[i]);
 	json_object_end(j);
 }
 

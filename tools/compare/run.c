@@ -14,6 +14,10 @@
 
 #define TRIAL 3 /* iterations before it is known how long one takes */
 
+/* A library makes 268 calls of a short operation before its choice; of longer ones fewer. */
+#define CHOICE_CALLS 300
+#define CHOICE_TIME  (10000 * CN_MS)
+
 /* "bcast of 1 KiB", "barrier" */
 static const char *describe(const struct cell *cell, char out[2 * TOOL_TEXT])
 {
@@ -88,6 +92,55 @@ static double turn(struct compare *c, struct cell *cell, size_t contender, uint3
 	return ns / 1e3;
 }
 
+/* The bytes by which an MPI library on collnet chooses: a block's, the mean; 0: it has one choice
+ * for all. */
+static uint64_t choice_bytes(const struct compare *c, const struct cell *cell)
+{
+	struct loop_layout l = { 0 };
+	uint64_t bytes = cell->bytes;
+
+	if (cell->op == LOOP_ALLTOALLV || cell->op == LOOP_GATHERV) {
+		return 0;
+	}
+	if (cell->op == LOOP_ALLGATHERV && loop_layout(&l, cell->op, false, c->o->m.seed, bytes, 0,
+						       c->nhosts * c->o->ranks_per_node) == 0) {
+		bytes = (l.total + l.n - 1) / l.n;
+	}
+	loop_layout_free(&l);
+	return bytes;
+}
+
+/*
+ * An MPI library on collnet performs its first calls itself, or by collnet, before it compares
+ * both. Lets it make as many as that takes, so that the rounds measure what it has chosen. The
+ * result: how long an iteration takes then.
+ */
+static double choose(struct compare *c, struct cell *cell, size_t contender, double us)
+{
+	const struct contender *t = &c->contenders[contender];
+	const uint64_t bytes = choice_bytes(c, cell);
+	const cn_time until = cn_now() + CHOICE_TIME;
+	const char **by = &cell->by[contender];
+	char what[2 * TOOL_TEXT];
+	uint32_t n, calls = 0;
+	double min;
+
+	*by = contender_choice(t, cell->op, bytes);
+	while (*by == NULL && !t->failed && calls < CHOICE_CALLS && cn_now() < until) {
+		progress(c, cell, "choice of %s", t->key);
+		n = cell_iterations(us);
+		us = turn(c, cell, contender, n, &min);
+		calls += n;
+		*by = contender_choice(t, cell->op, bytes);
+	}
+	if (*by == NULL && !t->failed) {
+		progress(c, cell, "%s", "");
+		tool_complain("%s (%s), %s: the choice between collnet and MPI is not made",
+			      compare_library_name(t->library), t->key, describe(cell, what));
+	}
+	return calls == 0 ? us : turn(c, cell, contender, TRIAL, &min);
+}
+
 /*
  * How many iterations the turns have, and whether ranks wait for one moment, from a first turn of
  * every contender, which is not counted. A slow library must not leave a fast one so few that
@@ -99,12 +152,15 @@ static void prepare(struct compare *c, struct cell *cell)
 	double min, us, longest = 0;
 
 	for (size_t i = 0; i < c->ncontenders; i++) {
+		const bool chooses = cell_on_collnet(cell->library[i]);
+
 		cell->iterations[i] = c->o->m.iterations;
-		if (given && !c->one_clock) {
+		if (given && !c->one_clock && !chooses) {
 			continue;
 		}
 		progress(c, cell, "trial of %s", c->contenders[i].key);
 		us = turn(c, cell, i, TRIAL, &min);
+		us = chooses ? choose(c, cell, i, us) : us;
 		longest = fmax(longest, us); /* which passes over NAN */
 		if (!given) {
 			cell->iterations[i] = cell_iterations(us);

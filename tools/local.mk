@@ -75,6 +75,7 @@ tools_libcn_tools_la_SOURCES = \
 	tools/lab/command.h \
 	tools/lab/cpus.c \
 	tools/lab/fault.c \
+	tools/lab/namespaces.c \
 	tools/lab/net.c \
 	tools/lab/plan.c \
 	tools/lab/ports.c \

@@ -196,6 +196,13 @@ unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces &&
 		collnet lab run --shape 2 --no-daemons -- true' >out 2>err
 [ $? -eq 77 ] || { cat err; fail "no status 77 without namespaces"; }
 has "sysctl user.max_user_namespaces" err
+for limit in pid:0 mnt:0 net:0 uts:0 ipc:0 net:2 uts:2; do
+	kind=${limit%:*}
+	unshare -Ur sh -c 'echo "$2" >"/proc/sys/user/max_$1_namespaces" && exec collnet lab run --shape 2 --no-daemons -- true' \
+		sh "$kind" "${limit#*:}" >out 2>err
+	[ $? -eq 77 ] || { cat err; fail "no status 77 with $limit namespaces"; }
+	has "No space left on device; as root: sysctl user.max_${kind}_namespaces=10000$" err
+done
 echo "ok"
 
 # Descriptors that are closed are nobody's.

@@ -361,6 +361,8 @@ static void explain_refusal(const char *what, int error)
 		advice = "as root: sysctl kernel.apparmor_restrict_unprivileged_userns=0";
 	} else if (sysctl_is("/proc/sys/user/max_user_namespaces", '0')) {
 		advice = "as root: sysctl user.max_user_namespaces=10000";
+	} else if (sysctl_is("/proc/sys/user/max_pid_namespaces", '0')) {
+		advice = "as root: sysctl user.max_pid_namespaces=10000";
 	}
 	tool_complain("%s: %s; %s", what, strerror(error), advice);
 }

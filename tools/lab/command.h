@@ -97,6 +97,9 @@ void lab_own_directory(char *dir, size_t size);
 /* plan.c: what is to be made. Fills in the options that were not specified. */
 int lab_plan(struct lab *lab, struct lab_options *o, struct cn_err *err);
 
+/* namespaces.c: new ones of this process, of the kinds CLONE_NEW*. COLLNET_EPERM: refused. */
+int lab_unshare(const char *what, unsigned kinds, struct cn_err *err);
+
 /* net.c: the private file systems, the namespaces and the wires. COLLNET_EPERM: refused. */
 int lab_private_files(struct lab *lab, struct cn_err *err);
 int lab_make_network(struct lab *lab, struct cn_err *err);

@@ -124,8 +124,10 @@ int lab_private_files(struct lab *lab, struct cn_err *err)
 {
 	int logs = -1, rc;
 
-	if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC) < 0) {
-		return refused("cannot make namespaces", err);
+	rc = lab_unshare("cannot make namespaces",
+			 CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC, err);
+	if (rc != COLLNET_OK) {
+		return rc;
 	}
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
 		return refused("cannot make the mounts private", err);
@@ -235,8 +237,9 @@ static int make_namespaces(struct lab *lab, struct cn_err *err)
 
 	set_kernel();
 	for (i = 0; rc == COLLNET_OK && i < lab->nhosts; i++) {
-		if (unshare(CLONE_NEWNET | CLONE_NEWUTS) < 0) {
-			rc = refused("cannot make a network namespace", err);
+		rc = lab_unshare("cannot make a host's namespaces", CLONE_NEWNET | CLONE_NEWUTS,
+				 err);
+		if (rc != COLLNET_OK) {
 			break;
 		}
 		set_kernel();

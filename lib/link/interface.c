@@ -268,8 +268,8 @@ static int pick_only(const struct cn_interface *list, size_t count, const struct
 	if (found > 1) {
 		write_names(list, count, true, names, sizeof(names));
 		return cn_fail(err, COLLNET_EIFACE,
-			       "several Ethernet interfaces (%s): specify one "
-			       "with --interface or COLLNET_INTERFACE",
+			       "several Ethernet interfaces (%s): specify one, with collnetd "
+			       "--interface or, in direct mode, COLLNET_INTERFACE",
 			       names);
 	}
 	return 0;

@@ -39,7 +39,8 @@ static int host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err)
 		return cn_fail(
 			err, COLLNET_EINVAL,
 			"the host name '%.80s' is not a valid node name (1 to %d characters of A-Z "
-			"a-z 0-9 . _ : @ / -): set one with --node or COLLNET_NODE",
+			"a-z 0-9 . _ : @ / -): set one, with collnetd --node or, in direct mode, "
+			"COLLNET_NODE",
 			name, COLLNET_NAME_MAX);
 	}
 	memcpy(out, name, strlen(name) + 1);
@@ -81,8 +82,8 @@ static int read_topology(const struct cn_runtime_config *config, const struct cn
 		*out = NULL;
 		return cn_fail(
 			err, COLLNET_ETOPO,
-			"%s: no host '%s': add it, or set the name of this node with --node or "
-			"COLLNET_NODE",
+			"%s: no host '%s': add it, or set the name of this node, with collnetd "
+			"--node or, in direct mode, COLLNET_NODE",
 			config->topology, s->node);
 	}
 	return COLLNET_OK;

@@ -64,8 +64,8 @@ static void pick__several_are_listed(void **state)
 
 	(void)state;
 	assert_refused(list, 4, NULL,
-		       "several Ethernet interfaces (eth0, eth1): specify one with "
-		       "--interface or COLLNET_INTERFACE");
+		       "several Ethernet interfaces (eth0, eth1): specify one, with collnetd "
+		       "--interface or, in direct mode, COLLNET_INTERFACE");
 }
 
 static void pick__none_says_what_there_is(void **state)
@@ -131,8 +131,8 @@ static void pick__long_lists_and_names_stay_one_line(void **state)
 	name[sizeof(name) - 1] = '\0';
 	assert_int_equal(cn_interface_pick(list, 100, NULL, false, &out, &err), COLLNET_EIFACE);
 	assert_non_null(strstr(err.text, "ethernet0000000, ethernet0000001, "));
-	assert_non_null(strstr(err.text,
-			       ", ...): specify one with --interface or COLLNET_INTERFACE"));
+	assert_non_null(strstr(err.text, ", ...): specify one, with collnetd --interface or, in "
+					 "direct mode, COLLNET_INTERFACE"));
 	assert_int_equal(cn_interface_pick(list, 100, name, false, &out, &err), COLLNET_EIFACE);
 	assert_non_null(strstr(err.text, ", ...)"));
 }

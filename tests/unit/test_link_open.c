@@ -86,8 +86,8 @@ static void open__refusals_say_what_to_do(void **state)
 
 	(void)state;
 	assert_refused(NULL, COLLNET_EIFACE,
-		       "several Ethernet interfaces (b0, a0): specify one with "
-		       "--interface or COLLNET_INTERFACE");
+		       "several Ethernet interfaces (b0, a0): specify one, with collnetd "
+		       "--interface or, in direct mode, COLLNET_INTERFACE");
 	assert_refused("foo", COLLNET_EIFACE, "no such interface 'foo' (available: lo, b0, a0)");
 	assert_refused("lo", COLLNET_EIFACE, "interface lo is not Ethernet");
 	assert_true(run_command("ip link set a0 mtu 575"));

@@ -209,11 +209,15 @@ static int read_file(const char *name, uint16_t port, struct cn_udp_peers *out, 
 	size_t len = 0;
 	FILE *f = fopen(name, "re");
 	char *lines = f != NULL ? cn_read_all(f, FILE_MAX, &len) : NULL;
+	const int e = errno;
 	int rc;
 
 	if (lines == NULL) {
-		rc = cn_fail(err, COLLNET_ESYSTEM, "the file of hosts %s: %s", name,
-			     cn_strerror(errno));
+		rc = cn_fail(err, COLLNET_ESYSTEM, "the file of hosts %s: %s%s", name,
+			     cn_strerror(e),
+			     e == ENOENT && strchr(name, '/') == NULL
+				     ? "; a list of one host ends with a comma"
+				     : "");
 	} else if (len > FILE_MAX) {
 		rc = cn_fail(err, COLLNET_ELIMIT, "the file of hosts %s is too long", name);
 	} else {

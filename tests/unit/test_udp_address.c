@@ -165,6 +165,10 @@ static void udp_peers_read__refuses(void **state)
 	}
 	assert_int_equal(cn_udp_peers_read("/nonexistent/hosts", 35001, &p, &err), COLLNET_ESYSTEM);
 	assert_non_null(strstr(err.text, "/nonexistent/hosts: No such file"));
+	assert_null(strstr(err.text, "comma"));
+	assert_int_equal(cn_udp_peers_read("h0", 35001, &p, &err), COLLNET_ESYSTEM);
+	assert_non_null(strstr(
+		err.text, "h0: No such file or directory; a list of one host ends with a comma"));
 	/* It may resolve later. */
 	assert_int_equal(read_text("no-such-host.invalid\n", &p, &err), COLLNET_ESYSTEM);
 	assert_non_null(strstr(err.text, ":1: host 'no-such-host.invalid': "));

@@ -82,10 +82,12 @@ void cn_wireup_timeout(struct cn_team *t, cn_time now)
 	}
 	if (n > 0 && t->wireup.derived) {
 		/* A node is not heard before all its ranks have called. */
-		cn_team_fail(t, other[0] != '\0', COLLNET_ETIMEOUT,
-			     "job %s: %u of %u ranks missing at the deadline, or waiting for "
-			     "another one of their node: %s%s; every rank of a new team must call",
-			     t->job, n, t->ranks, missing, other);
+		cn_team_fail(
+			t, other[0] != '\0', COLLNET_ETIMEOUT,
+			"job %s: %u of %u ranks missing at the deadline, or waiting for "
+			"another one of their node: %s%s; every rank of a new team must call%s",
+			t->job, n, t->ranks, missing, other,
+			t->divided ? "" : " with the same list");
 		return;
 	}
 	if (n > 0) {

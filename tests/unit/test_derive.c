@@ -352,11 +352,39 @@ static void derive__given_up_when_others_are_ready(void **state)
 	end(w, parents, 2);
 }
 
+/* Two ranks call with lists of another order, of which the names are made: each is rank 0. */
+static void derive__other_lists(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+	struct cn_member *parents[2];
+	const uint64_t members = 3;
+	struct cn_err err = { 0 };
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	take_parents(w, parents);
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_int_equal(cn_team_derive(parents[r], w->now, r == 0 ? "first" : "second", 0,
+						2, &members, w->now + SECOND,
+						engine_begin_wait(w, &w->rank[r].joined),
+						&w->rank[r].member, &err),
+				 COLLNET_OK);
+	}
+	engine_wait_all(w, -1, 2 * SECOND);
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_int_equal(w->rank[r].joined.status, COLLNET_ETIMEOUT);
+		assert_non_null(strstr(w->rank[r].joined.text,
+				       "; every rank of a new team must call with the same list"));
+	}
+	end(w, parents, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(derive__given_up_when_others_are_ready),
 		cmocka_unit_test(derive__messages),
+		cmocka_unit_test(derive__other_lists),
 		cmocka_unit_test(derive__parent_fails),
 		cmocka_unit_test(derive__keeps_the_topology),
 		cmocka_unit_test(derive__keeps_the_slowest_link),

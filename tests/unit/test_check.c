@@ -345,9 +345,9 @@ static void add__no_schedule(void **state)
 	spoil(&a, "its data belongs to a rank of another node");
 	a = good;
 	a.dst.offset = 31;
-	spoil(&a, "its data reaches beyond the buffer");
+	spoil(&a, "its data reaches beyond the receive buffer");
 	a.dst.offset = UINT64_MAX - 5;
-	spoil(&a, "its data reaches beyond the buffer");
+	spoil(&a, "its data reaches beyond the receive buffer");
 	a = good;
 	a.kind = CN_ACT_WAIT;
 	spoil(&a, "only sends in turn wait, and for a whole action");

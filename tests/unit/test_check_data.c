@@ -244,7 +244,7 @@ static void run__gather_owes_others_nothing(void **state)
 	(void)state;
 	b_expect(b, 0, "rank 0 on a never gets the block of rank 0");
 	b_add(b, B, a);
-	b_expect(b, 0, "b, action 0: its data reaches beyond the buffer");
+	b_expect(b, 0, "b, action 0: the rank has no receive buffer");
 	b_close(b);
 }
 

@@ -191,6 +191,22 @@ static int bad_action(const struct cn_check *c, uint32_t node, uint32_t i, const
 		       what);
 }
 
+static const char *buffer_fault(enum cn_buffer buffer, uint64_t size)
+{
+	static const char *const beyond[] = {
+		[CN_BUF_SEND] = "its data reaches beyond the send buffer",
+		[CN_BUF_RECV] = "its data reaches beyond the receive buffer",
+		[CN_BUF_SCRATCH] = "its data reaches beyond the scratch buffer",
+	};
+	static const char *const none[] = {
+		[CN_BUF_SEND] = "the rank has no send buffer",
+		[CN_BUF_RECV] = "the rank has no receive buffer",
+		[CN_BUF_SCRATCH] = "the rank has no scratch buffer",
+	};
+
+	return size > 0 ? beyond[buffer] : none[buffer];
+}
+
 /* NULL: fine. */
 static const char *span_fault(const struct cn_check *c, const struct cn_span *s, uint64_t len,
 			      uint32_t owner)
@@ -209,7 +225,7 @@ static const char *span_fault(const struct cn_check *c, const struct cn_span *s,
 	       : s->buffer == CN_BUF_RECV ? cn_call_recv_bytes(&call)
 					  : cn_call_scratch_bytes(&call);
 	if (len > size || s->offset > size - len) {
-		return "its data reaches beyond the buffer";
+		return buffer_fault(s->buffer, size);
 	}
 	return NULL;
 }

@@ -320,6 +320,12 @@ int cn_build_finish(struct cn_build *b, struct cn_topo **out, struct cn_err *err
 		while (v == t->root || t->vertices[v].parent != CN_TOPO_NONE) {
 			v++;
 		}
+		if (t->adj_start[v] == t->adj_start[v + 1]) {
+			return cn_build_fail(b, b->vline[v], err,
+					     "expected a link: %s '%s' has none",
+					     t->vertices[v].is_switch ? "switch" : "host",
+					     t->vertices[v].name);
+		}
 		return cn_build_fail(b, b->vline[v], err,
 				     "expected links that join '%s' to '%s': all in one piece",
 				     t->vertices[v].name, t->vertices[t->root].name);

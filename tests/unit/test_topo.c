@@ -189,8 +189,8 @@ static void parse__errors_name_the_line(void **state)
 		{ "switch s\nswitch t\nswitch u\nhost a\nlink a s rate 1kbit\nlink t u rate 1kbit\n"
 		  "link t u rate 1kbit\n",
 		  "net:2: expected links that join 't' to 's'" },
-		{ "switch s\n\nhost a\n", "net:3: expected links that join 'a' to 's'" },
-		{ "host a\nhost b\n", "net:2: expected links that join 'b' to 'a'" },
+		{ "switch s\n\nhost a\n", "net:3: expected a link: host 'a' has none" },
+		{ "host a\nhost b\n", "net:2: expected a link: host 'b' has none" },
 	};
 
 	(void)state;

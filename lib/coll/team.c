@@ -479,6 +479,7 @@ void cn_team_rank_left(struct cn_team *t, uint32_t k, uint32_t rank, uint32_t po
 
 void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, ...)
 {
+	const size_t name = strlen(t->job) + 6; /* of "job JOB: ", as some texts begin */
 	va_list ap;
 
 	if (t->state == CN_TEAM_FAILED) {
@@ -490,7 +491,9 @@ void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, .
 	va_start(ap, fmt);
 	vsnprintf(t->text, sizeof(t->text), fmt, ap);
 	va_end(ap);
-	cn_job_log(t, COLLNET_LOG_WARNING, "job %s failed: %s", t->job, t->text);
+	cn_job_log(t, COLLNET_LOG_WARNING, "job %s failed: %s", t->job,
+		   t->text + (strncmp(t->text, "job ", 4) == 0 && t->text[name - 2] == ':' ? name
+											   : 0));
 	if (notify) {
 		cn_control_fail(t, status, t->text);
 	}

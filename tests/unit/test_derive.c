@@ -11,6 +11,7 @@
 #include "coll/engine_state.h"
 #include "coll/team.h"
 #include "engine_fixture.h"
+#include "log_capture.h"
 
 static uint64_t data_sent(struct engine_fixture *w, uint32_t node)
 {
@@ -370,7 +371,10 @@ static void derive__other_lists(void **state)
 						&w->rank[r].member, &err),
 				 COLLNET_OK);
 	}
+	log_capture();
 	engine_wait_all(w, -1, 2 * SECOND);
+	log_capture_end();
+	assert_non_null(strstr(logged, "job first failed: 1 of 2 ranks missing at the deadline"));
 	for (uint32_t r = 0; r < 2; r++) {
 		assert_int_equal(w->rank[r].joined.status, COLLNET_ETIMEOUT);
 		assert_non_null(strstr(w->rank[r].joined.text,

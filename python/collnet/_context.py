@@ -109,8 +109,8 @@ class Context(Handle):
         _close_lingering()
         options = api.collnet_options()
         library.collnet_options_init(byref(options))
-        for name, value in (("mode", mode), ("cluster", cluster), ("ethertype", ethertype),
-                            ("spin", spin)):
+        for name, value in (("mode", api.mode_of(mode)), ("cluster", cluster),
+                            ("ethertype", ethertype), ("spin", spin)):
             if value is not None:
                 setattr(options, name, value)
         for name, value in (("socket", socket), ("interface", interface), ("link", link),
@@ -275,7 +275,7 @@ class Endpoint(Owner):
     def isend(self, to, data, timeout=None):
         """Sends one message to the endpoint `to`, a pair of node and number."""
         try:
-            node, number = to
+            node, number = (to,) if isinstance(to, (str, bytes)) else to
         except (TypeError, ValueError):
             raise ValueError(f"to: {to!r} is not a pair of node and number") from None
         node = api.text("to", node)

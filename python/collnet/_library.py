@@ -140,6 +140,16 @@ def integer(name, kind, value, what="an integer"):
     return value
 
 
+def mode_of(value):
+    """A mode by its name, such as "direct"; what is none stays."""
+    if not isinstance(value, str):
+        return value
+    for mode in Mode:
+        if value == mode.name[len("MODE_"):].lower():
+            return mode
+    raise ValueError(f"mode: {value!r} is not auto, daemon or direct")
+
+
 def sequence(name, values, what):
     """A list from an iterable."""
     try:

@@ -85,6 +85,7 @@ def wide_integers(context, team):
                endpoint.send, (context.node_name, 65536 + 701), b"lost")
         raises(collnet.CollnetError, "", endpoint.recv, bytearray(4), timeout=0.01)
         raises(TypeError, "integer", endpoint.send, (context.node_name, 701.0), b"")
+        raises(ValueError, "to: 'h1' is not a pair of node and number", endpoint.send, "h1", b"")
     wide = 1 << 32
     raises(ValueError, f"{wide + 1} is not an integer from -2147483648 to 2147483647", team.split,
            wide + 1)
@@ -99,6 +100,9 @@ def wide_integers(context, team):
     raises(ValueError, "cluster: 65536 is not", collnet.Context, cluster=1 << 16)
     raises(ValueError, "ethertype: -1 is not", collnet.Context, ethertype=-1)
     raises(ValueError, "mode: 4294967297 is not", collnet.Context, mode=wide + 1)
+    raises(ValueError, "mode: 'quick' is not auto, daemon or direct", collnet.Context, mode="quick")
+    with collnet.Context(mode="daemon") as other:
+        assert other.node_name == context.node_name
     raises(ValueError, "spin: 4294967296 is not", collnet.Context, spin=wide)
     four = zeros(4)
     raises(ValueError, f"{wide + 1} is not", team.allreduce, four, zeros(4), wide + 1)

@@ -118,6 +118,7 @@ static void parse__refused(void **state)
 		"bench alltoall --algorithm ring",
 		"bench alltoall --algorithm shuffle,",
 		"bench alltoall --permutation random",
+		"bench alltoall --algorithm aapc,linear --permutation xor",
 		"bench alltoall --contention-aware maybe",
 		"bench alltoall --window -1",
 		"bench alltoall --iterations 0",

@@ -132,6 +132,17 @@ static int parse_algorithms(struct measure_options *o, char *text, struct cn_err
 	return rc;
 }
 
+/* No algorithm that was named goes by a permutation, which is given. */
+static bool ignores_permutation(const struct measure_options *o)
+{
+	for (size_t i = 0; i < o->nalgorithms; i++) {
+		if (o->algorithms[i]->permuted) {
+			return false;
+		}
+	}
+	return o->permutation != CN_PERM_AUTO && o->nalgorithms > 0;
+}
+
 int measure_options_blame(struct cn_err *err, const char *option)
 {
 	const struct cn_err e = *err;
@@ -145,6 +156,10 @@ int measure_options_finish(struct measure_options *o, struct cn_err *err)
 
 	if (parse_algorithms(o, o->algorithms_arg, err) != COLLNET_OK) {
 		return measure_options_blame(err, "--algorithm");
+	}
+	if (ignores_permutation(o)) {
+		return cn_fail(err, COLLNET_EINVAL, "--permutation: %s does not go by one",
+			       o->algorithms[0]->name);
 	}
 	if (o->op == MEASURE_BARRIER && o->sizes_arg != NULL) {
 		return cn_fail(err, COLLNET_EINVAL, "a barrier has no sizes");

@@ -16,9 +16,10 @@ offers() {
 		shift
 		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
 		_collnet
-		printf "%s\n" "${COMPREPLY[@]}" | sed "/^$/d" | sort -u' bash "$dir" "$@" >"$t/out" 2>"$t/err" ||
+		printf "%s\n" "${COMPREPLY[@]}" | sed "/^$/d" | sort' bash "$dir" "$@" >"$t/out" 2>"$t/err" ||
 		fail "completion of $*"
 	[ ! -s "$t/err" ] || fail "completion of $*"
+	[ -z "$(uniq -d "$t/out")" ] || fail "twice in the completion of $*"
 }
 # is WORD... -> WORD...: exactly the second ones are offered.
 is() {
@@ -75,6 +76,9 @@ is collnet bench alltoall --window '' '->' auto off
 is collnet bench alltoall --mode = d '->' daemon direct
 is collnet bench alltoall --mode=d '->' --mode=daemon --mode=direct
 is collnet bench alltoall --csv '' '->'
+is collnet bench alltoall --permutation s '->' shift
+is collnet lab run --encapsulation '' '->' raw tcp udp
+is collnet topo draw --ring lr '->' lr1 lr2 lr3
 is collnet schedule alltoall --check --explai '->' --explain
 is collnetd --interface lo '->' lo
 is collnet lab run --shape 2 -- collnet-no-such-comman '->'

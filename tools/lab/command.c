@@ -47,7 +47,7 @@ static const char usage_text[] =
 	"  --ranks-per-node N      ranks per host (1)\n"
 	"  --no-daemons            no collnetd on the hosts; ranks open the interface themselves\n"
 	"  --no-topology           nodes have no topology file\n"
-	"  --encapsulation E       udp, tcp or raw frames (COLLNET_ENCAPSULATION, or udp)\n"
+	"  --encapsulation udp|tcp|raw  of the frames (COLLNET_ENCAPSULATION, or udp)\n"
 	"  --daemon-arg ARG        an additional argument of every collnetd; may be repeated\n"
 	"  --keep-logs DIR         write the daemons' logs to DIR/HOST.log\n"
 	"  --timeout SECONDS       end the lab after that time, with status 124 (no limit)\n"

@@ -28,7 +28,7 @@ static const char help_text[] =
 	"  --algorithm NAME      algorithm (the predicted fastest)\n"
 	"  --size BYTES          bytes per block; of the message for bcast and reductions (64k)\n"
 	"  --root HOST           root of bcast, scatter, gather and reduce: a name or a rank (0)\n"
-	"  --encapsulation E     udp (default), tcp or raw frames, for predicted times\n"
+	"  --encapsulation udp|tcp|raw  of the frames, for predicted times (udp)\n"
 	"  --authenticated       frames have a tag, as in a cluster with a key\n"
 	"  --segment BYTES       segment size of pipelined algorithms (by the cost model)\n"
 	"  --schedule FILE       read a schedule, as --emit text writes it, instead of planning\n"

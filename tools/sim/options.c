@@ -48,7 +48,7 @@ static const char help_text[] =
 	"  --local RANKS         ranks per host (1)\n"
 	"  --overheads O_S,O_R,U_R   processor time per frame to send it, to receive it, and of the\n"
 	"                        receiving program (0,0,0)\n"
-	"  --encapsulation E     the headers of the frames: udp, tcp or raw (udp)\n"
+	"  --encapsulation udp|tcp|raw  the headers of the frames (udp)\n"
 	"  --authenticated       frames have a tag, as in a cluster with a key\n"
 	"  --gap TIME            minimum time between the starts of two frames of a host (0)\n"
 	"  --jitter TIME:PPM     wake-ups are late by up to TIME, in PPM cases per million\n"

@@ -43,7 +43,7 @@ static const struct part {
 	{ "draw", DRAW, topo_draw, "draw a topology, with a ring or a phase",
 	  "usage: collnet topo draw FILE [OPTION...]\n"
 	  "Draws a network, and the messages of a ring or of a phase on it.\n\n"
-	  "  --ring ORDER            lr1, lr2, lr3 or file-order\n"
+	  "  --ring lr1|lr2|lr3|file-order  the messages of a ring of the hosts in this order\n"
 	  "  --phase N               the messages of phase N, counted from 0\n"
 	  "  --algorithm NAME        algorithm of --phase (aapc)\n"
 	  "  --format dot|svg        Graphviz source or its drawing (svg if FILE ends in .svg)\n"

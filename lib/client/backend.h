@@ -56,8 +56,8 @@ struct cn_request_reduction {
 
 /*
  * FREE     -cn_request_get()-> PENDING
- * PENDING  -cn_request_put()-> FREE          the backend refused it (DONE -> FREE, if it broke the
- *                                            context)
+ * PENDING  -cn_request_put()-> FREE          its team has no room, or the backend refused it
+ *                                            (DONE -> FREE, if it broke the context)
  * PENDING  -cn_request_done()-> DONE         the backend ended it, its team or endpoint is closed,
  *                                            or the context is gone
  * DONE     -collect()-> FREE                 wait.c, by cn_request_put()
@@ -82,8 +82,11 @@ struct collnet_request {
 	uint32_t number;		   /* index in the context's table */
 	struct collnet_team *team;	   /* NULL: none, or destroyed since */
 	struct collnet_endpoint *endpoint; /* likewise */
+	struct collnet_team *counts;	   /* an operation of this team that has not ended */
+	uint32_t operation;		   /* its number there */
 	bool listed;			   /* in the set that is looked at: wait.c */
 	bool message;			   /* a send or receive: counts for the endpoints' bound */
+	bool admitted;			   /* counts for its team's bound */
 	bool persistent;		   /* it is INACTIVE after its completion */
 	bool buffered;	     /* DONE or DETACHED before its end: what it reads was copied */
 	bool preparing;	     /* persistent: this completion is that of its preparation */
@@ -130,6 +133,8 @@ struct collnet_team {
 	uint32_t local; /* ranks on this node */
 	uint32_t outstanding;
 	uint32_t buffered;     /* of them */
+	uint32_t operations;   /* posted so far, as the engine numbers them */
+	uint64_t busy;	       /* those not ended: bits, by number mod COLLNET_OUTSTANDING_MAX */
 	struct cn_err delayed; /* first error of a buffered request: reported by the next call */
 	uint64_t run;	       /* the same on all ranks, and of no other team */
 	uint32_t children;     /* teams derived from it by all its ranks: split.c */
@@ -205,7 +210,7 @@ struct collnet {
 
 /* The origin of a team; no parent: not derived. */
 struct cn_origin {
-	const struct collnet_team *parent;
+	struct collnet_team *parent;
 	const uint64_t *members;	   /* derived from these ranks, a bit each; or NULL, and */
 	const struct cn_split_call *split; /* the parent is divided */
 };
@@ -383,17 +388,25 @@ int cn_coll_blocks(const struct cn_coll_call *call, struct cn_call *shape, struc
 
 /* Replaces 0 by the context's default; COLLNET_EINVAL: the timeout is too long. */
 int cn_settle_timeout(const struct collnet *c, uint32_t *timeout_ms, struct cn_err *err);
-/* Allocates a request of a team or an endpoint (message). NULL: err names the limit, or is the
- * error of an earlier call. */
+/* Allocates a request of a team or an endpoint (message). NULL: err names the limit. */
 struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t,
 				       struct collnet_endpoint *e, uint32_t timeout_ms,
 				       struct cn_err *err);
+/*
+ * Makes the request the next operation of a team, which the backend must be given before the lock
+ * is released; if it is being prepared, only checks that one more may be outstanding. Waits for
+ * buffered requests that are in the way, at most until the request's deadline. COLLNET_ELIMIT: the
+ * team has too many, or its oldest has not ended. Or the error of an earlier call. Then the request
+ * is to be put.
+ */
+int cn_request_admit(struct collnet_request *r, struct collnet_team *t, struct cn_err *err);
+/* True if only buffered requests, which end without a call of their program, are in its way. */
+bool cn_request_waits_for_buffered(const struct collnet_request *r, const struct collnet_team *t);
 void cn_request_put(struct collnet_request *r);
 /* The backend refused it with the error in the context: frees it, and adds the team to the error.
  * Returns its code. */
 int cn_request_refused(struct collnet_request *r);
-/* Marks a persistent request outstanding again. COLLNET_ELIMIT: its team has too many. Or the error
- * of an earlier call. */
+/* Marks a persistent request outstanding again. Errors as of cn_request_admit(); then it is not. */
 int cn_request_restart(struct collnet_request *r, struct cn_err *err);
 /* Starts its timeout. */
 void cn_request_begins(struct collnet_request *r);
@@ -417,6 +430,8 @@ void cn_request_done(struct collnet_request *r, int status, const char *text);
 
 /* Waits until the backend has ended all buffered requests of the team. */
 void cn_wait_for_buffered(struct collnet_team *t);
+/* Waits while cn_request_waits_for_buffered(), at most until the request's deadline. */
+void cn_wait_for_room(struct collnet_request *r, const struct collnet_team *t);
 /* Waits until a request is free, or no collected one is buffered. Of any team, as it may be
  * destroyed meanwhile. */
 void cn_wait_for_free(struct collnet *c);

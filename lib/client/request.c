@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/bits.h"
+
 int cn_settle_timeout(const struct collnet *c, uint32_t *timeout_ms, struct cn_err *err)
 {
 	if (*timeout_ms == 0) {
@@ -29,27 +31,105 @@ int cn_settle_timeout(const struct collnet *c, uint32_t *timeout_ms, struct cn_e
  * wait for one where it counts on a free one (mpi/glue/wait.c). */
 #define BUFFERED_ALL_MAX 32u
 
-/* Checks whether one more request may be posted on the team. */
-static int check_team(struct collnet_team *t, struct cn_err *err)
+/* As many are outstanding as are allowed. A request that divides the team does not count. */
+static bool has_most(const struct collnet_request *r, const struct collnet_team *t)
 {
-	if (t->outstanding >= COLLNET_OUTSTANDING_MAX && t->buffered > 0) {
-		cn_wait_for_buffered(t);
-		if (t->c->gone.code != COLLNET_OK) {
-			*err = t->c->gone;
-			return err->code;
+	return r->team == t && t->outstanding >= COLLNET_OUTSTANDING_MAX;
+}
+
+/* The engine would refuse it: it keeps the last COLLNET_OUTSTANDING_MAX operations of a team, and
+ * the one before these has not ended, even if it has for its caller. */
+static bool is_too_far(const struct collnet_request *r, const struct collnet_team *t)
+{
+	return !r->preparing && cn_bit(&t->busy, t->operations % COLLNET_OUTSTANDING_MAX);
+}
+
+bool cn_request_waits_for_buffered(const struct collnet_request *r, const struct collnet_team *t)
+{
+	bool collected = false, oldest = false;
+
+	if (r->state != CN_REQUEST_PENDING || (!has_most(r, t) && !is_too_far(r, t))) {
+		return false;
+	}
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		const struct collnet_request *o = &r->c->requests[i];
+
+		if (o->buffered && o->counts == t) {
+			collected |= o->state == CN_REQUEST_DETACHED;
+			oldest |= t->operations - o->operation == COLLNET_OUTSTANDING_MAX;
 		}
 	}
+	return (collected || !has_most(r, t)) && (oldest || !is_too_far(r, t));
+}
+
+/* Why one more may not be posted on the team. */
+static int check_team(const struct collnet_request *r, struct collnet_team *t, struct cn_err *err)
+{
+	const bool waited = cn_request_waits_for_buffered(r, t);
+
 	if (t->delayed.code != COLLNET_OK) {
 		*err = t->delayed;
 		t->delayed.code = COLLNET_OK;
 		return err->code;
 	}
-	return t->outstanding < COLLNET_OUTSTANDING_MAX
-		       ? COLLNET_OK
-		       : cn_fail(err, COLLNET_ELIMIT,
-				 "%d requests of team %s are outstanding: collnet_wait() for one "
-				 "first",
-				 COLLNET_OUTSTANDING_MAX, t->job);
+	if (waited) {
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "an operation of team %s whose call has returned, %d or more before "
+			       "this one, has not ended within the timeout, as it waits for other "
+			       "ranks",
+			       t->job, COLLNET_OUTSTANDING_MAX);
+	}
+	if (has_most(r, t)) {
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "%d requests of team %s are outstanding: collnet_wait() for one "
+			       "first",
+			       COLLNET_OUTSTANDING_MAX, t->job);
+	}
+	return !is_too_far(r, t) ? COLLNET_OK
+				 : cn_fail(err, COLLNET_ELIMIT,
+					   "the oldest operation of team %s that is outstanding is "
+					   "%d operations back: collnet_wait() for it first",
+					   t->job, COLLNET_OUTSTANDING_MAX);
+}
+
+int cn_request_admit(struct collnet_request *r, struct collnet_team *t, struct cn_err *err)
+{
+	int rc;
+
+	if (has_most(r, t) || is_too_far(r, t)) {
+		cn_wait_for_room(r, t);
+	}
+	if (r->state != CN_REQUEST_PENDING) { /* the context is gone, or the team */
+		return cn_fail(err, r->status, "%s", r->text);
+	}
+	rc = check_team(r, t, err);
+	if (rc == COLLNET_OK && r->team == t) {
+		t->outstanding++;
+		r->admitted = true;
+	}
+	if (rc == COLLNET_OK && !r->preparing) {
+		r->counts = t;
+		r->operation = t->operations++;
+		cn_bit_set(&t->busy, r->operation % COLLNET_OUTSTANDING_MAX);
+	}
+	return rc;
+}
+
+/*
+ * It has ended. An operation that fails while its team does not was refused, and the engine has not
+ * counted it. A division of the team may have failed later.
+ */
+static void end_operation(struct collnet_request *r, int status)
+{
+	struct collnet_team *t = r->counts;
+
+	if (t != NULL) {
+		cn_bit_clear(&t->busy, r->operation % COLLNET_OUTSTANDING_MAX);
+		if (status != COLLNET_OK && r->team == t && t->operations == r->operation + 1) {
+			t->operations--;
+		}
+		r->counts = NULL;
+	}
 }
 
 static struct collnet_request *find_free(struct collnet *c)
@@ -76,9 +156,6 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 {
 	struct collnet_request *r;
 
-	if (t != NULL && check_team(t, err) != COLLNET_OK) {
-		return NULL;
-	}
 	if (e != NULL && c->messages >= CN_MSG_ENDPOINT_REQUESTS) {
 		cn_fail(err, COLLNET_ELIMIT,
 			"%u sends and receives of this context are outstanding: collnet_wait() for "
@@ -107,8 +184,9 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 	r->state = CN_REQUEST_PENDING;
 	r->team = t;
 	r->endpoint = e;
+	r->counts = NULL;
 	r->message = e != NULL;
-	r->persistent = r->preparing = r->buffered = false;
+	r->persistent = r->preparing = r->buffered = r->admitted = false;
 	r->prepared = NULL;
 	r->timeout_ms = timeout_ms;
 	cn_request_begins(r);
@@ -121,9 +199,6 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 	r->blocks = NULL;
 	memset(&r->copy, 0, sizeof(r->copy));
 	memset(&r->reduction, 0, sizeof(r->reduction));
-	if (t != NULL) {
-		t->outstanding++;
-	}
 	if (r->message) {
 		c->messages++;
 	}
@@ -146,9 +221,10 @@ void cn_request_put(struct collnet_request *r)
 		r->state = CN_REQUEST_DETACHED;
 		return;
 	}
-	if (r->team != NULL) {
+	if (r->admitted && r->team != NULL) {
 		r->team->outstanding--;
 	}
+	r->admitted = false;
 	if (r->message) {
 		r->c->messages--;
 	}
@@ -177,20 +253,35 @@ int cn_request_refused(struct collnet_request *r)
 	const struct cn_err why = r->c->err;
 
 	name_team(r, why.text, r->c->err.text, sizeof(r->c->err.text));
+	end_operation(r, why.code);
 	cn_request_put(r);
 	return why.code;
 }
 
 int cn_request_restart(struct collnet_request *r, struct cn_err *err)
 {
-	int rc = check_team(r->team, err);
+	int rc;
 
-	if (rc == COLLNET_OK) {
-		r->team->outstanding++;
-		r->state = CN_REQUEST_PENDING;
-		cn_request_begins(r);
+	r->state = CN_REQUEST_PENDING;
+	cn_request_begins(r);
+	rc = cn_request_admit(r, r->team, err);
+	if (rc != COLLNET_OK) {
+		cn_request_put(r);
 	}
 	return rc;
+}
+
+/* For its caller. */
+static void complete(struct collnet_request *r, int status, const char *text)
+{
+	r->c->ended++;
+	r->status = status;
+	if (status != COLLNET_OK) {
+		name_team(r, text, r->text, sizeof(r->text));
+	}
+	r->state = CN_REQUEST_DONE;
+	cn_wake(r->c);
+	cn_wake_waiting(r->c);
 }
 
 void cn_request_buffered(struct collnet_request *r)
@@ -198,7 +289,7 @@ void cn_request_buffered(struct collnet_request *r)
 	if (!cn_request_is_posted(r)) {
 		return; /* the context is gone since it was begun: nothing will end it again */
 	}
-	cn_request_done(r, COLLNET_OK, "");
+	complete(r, COLLNET_OK, "");
 	r->buffered = true;
 	r->team->buffered++;
 	r->c->buffered++;
@@ -230,6 +321,9 @@ static void end_buffered(struct collnet_request *r, int status, const char *text
 		r->c->backend->collect(r);
 		cn_request_put(r);
 	}
+	r->c->ended++;
+	cn_wake(r->c);
+	cn_wake_waiting(r->c);
 }
 
 void cn_request_done(struct collnet_request *r, int status, const char *text)
@@ -237,16 +331,10 @@ void cn_request_done(struct collnet_request *r, int status, const char *text)
 	if (!cn_request_is_posted(r)) {
 		return;
 	}
-	r->c->ended++;
+	end_operation(r, status);
 	if (r->buffered) {
 		end_buffered(r, status, text);
 	} else {
-		r->status = status;
-		if (status != COLLNET_OK) {
-			name_team(r, text, r->text, sizeof(r->text));
-		}
-		r->state = CN_REQUEST_DONE;
+		complete(r, status, text);
 	}
-	cn_wake(r->c);
-	cn_wake_waiting(r->c);
 }

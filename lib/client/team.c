@@ -162,6 +162,12 @@ int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64
 		free_team(t);
 		return c->err.code;
 	}
+	rc = from->split != NULL ? cn_request_admit(r, from->parent, &c->err) : COLLNET_OK;
+	if (rc != COLLNET_OK) {
+		cn_request_put(r);
+		free_team(t);
+		return rc;
+	}
 	rc = c->backend->join(t, from, r, &c->err);
 	if (rc != COLLNET_OK) {
 		cn_request_refused(r);
@@ -244,6 +250,9 @@ void collnet_team_destroy(collnet_team_t *t)
 		if (c->requests[i].team == t) {
 			cn_request_done(&c->requests[i], COLLNET_ERANK, "this rank left the team");
 			c->requests[i].team = NULL;
+		}
+		if (c->requests[i].counts == t) {
+			c->requests[i].counts = NULL;
 		}
 	}
 	free_team(t);
@@ -389,6 +398,12 @@ static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 	}
 	r->blocks = blocks;
 	r->persistent = r->preparing = o.persistent != 0;
+	rc = cn_request_admit(r, t, &c->err);
+	if (rc != COLLNET_OK) {
+		r->persistent = false;
+		cn_request_put(r);
+		return rc;
+	}
 	a.bytes = shape.bytes;
 	a.blocks = shape.blocks;
 	a.algorithm = choice.algorithm != NULL ? choice.algorithm->name : NULL;

@@ -26,7 +26,9 @@ struct set {
 	bool any;			     /* one that has ended is enough */
 	const struct collnet_team *buffered; /* instead of these: those of the team that are */
 	const struct collnet *full; /* instead: one of them that is buffered and was collected */
-	const struct collnet_request *one; /* instead: this one, until it is not buffered */
+	const struct collnet_request *one;    /* instead: this one, until it is not buffered */
+	const struct collnet_request *enters; /* instead: those that keep it out of this team */
+	const struct collnet_team *team;
 };
 
 /* True if a request is free, or none can become free without a call. */
@@ -61,6 +63,9 @@ static bool is_over(const struct set *s)
 	}
 	if (s->one != NULL) {
 		return !s->one->buffered;
+	}
+	if (s->enters != NULL) {
+		return !cn_request_waits_for_buffered(s->enters, s->team);
 	}
 	for (size_t i = 0; i < s->n; i++) {
 		const struct collnet_request *r = s->requests[i];
@@ -108,7 +113,8 @@ static cn_time end_late(const struct collnet *c, const struct set *s, cn_time no
 /* Until the set is over, or until then, a moment to come (0: only looks). */
 static bool poll_for(struct collnet *c, const struct set *s, cn_time until)
 {
-	const bool buffered = s->buffered != NULL || s->full != NULL || s->one != NULL;
+	const bool buffered = s->buffered != NULL || s->full != NULL || s->one != NULL ||
+			      s->enters != NULL;
 	bool over = is_over(s), in_time = until != 0;
 
 	if (over) {
@@ -280,10 +286,9 @@ static bool wait_within(struct collnet *c, const struct set *s, cn_time now, uin
 	return true;
 }
 
-/* Until the set is over that is made of buffered requests: of team t, or of all (NULL). */
-static void wait_for_ends(struct collnet *c, const struct set *s, const struct collnet_team *t)
+/* When the backend must have ended the buffered requests: of team t, or of all (NULL). */
+static cn_time backstop_of_ends(struct collnet *c, const struct collnet_team *t, cn_time now)
 {
-	const cn_time now = cn_now();
 	cn_time end = 0;
 
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
@@ -291,7 +296,15 @@ static void wait_for_ends(struct collnet *c, const struct set *s, const struct c
 			end = later(end, now, &c->requests[i]);
 		}
 	}
-	wait_or_time_out(c, s, now, end);
+	return end;
+}
+
+/* Until the set is over that is made of them. */
+static void wait_for_ends(struct collnet *c, const struct set *s, const struct collnet_team *t)
+{
+	const cn_time now = cn_now();
+
+	wait_or_time_out(c, s, now, backstop_of_ends(c, t, now));
 }
 
 void cn_wait_for_buffered(struct collnet_team *t)
@@ -299,6 +312,21 @@ void cn_wait_for_buffered(struct collnet_team *t)
 	const struct set s = { .buffered = t };
 
 	wait_for_ends(t->c, &s, t);
+}
+
+void cn_wait_for_room(struct collnet_request *r, const struct collnet_team *t)
+{
+	const struct set s = { .enters = r, .team = t };
+	const cn_time now = cn_now();
+	cn_time end;
+
+	r->c->backend->progress(r->c, 0); /* what has ended may not be known */
+	end = backstop_of_ends(r->c, t, now);
+	if (r->deadline < end) {
+		wait_for(r->c, &s, or_look(r->deadline, now));
+	} else {
+		wait_or_time_out(r->c, &s, now, end);
+	}
 }
 
 void cn_wait_for_free(struct collnet *c)

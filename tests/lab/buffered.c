@@ -16,6 +16,7 @@
 #define AT_ONCE	  8 /* of one team, that return before they have ended */
 #define BYTES_MAX 4097u
 #define CONSTANT  300000u
+#define GATHERS	  63u /* with what has not ended before: more than a team's operations */
 
 static collnet_t *c;
 static collnet_team_t *t;
@@ -201,6 +202,62 @@ static void reported_later(void)
 	collnet_team_destroy(team);
 }
 
+/* Rank 0's broadcasts of 8 bytes, until one waits for the last rank: those before it have returned.
+ * How many there are. */
+static uint32_t broadcast_until_one_waits(collnet_team_t *team, collnet_request_t **q)
+{
+	uint32_t n = 0;
+
+	do {
+		CHECK(n++ < 1000 && collnet_ibcast(team, mine, 8, 0, NULL, q) == COLLNET_OK);
+	} while (collnet_wait(*q, 50) == COLLNET_OK);
+	return n;
+}
+
+/*
+ * The last rank is late. Rank 0 goes on with operations that do not need it, one at a time, until
+ * the oldest one that has not ended is 64 back: the next call waits for the last rank.
+ */
+static void far_ahead(void)
+{
+	collnet_team_t *team = duplicate();
+	collnet_request_t *q[GATHERS], *waits = NULL;
+	uint32_t n = 0;
+
+	if (rank == ranks - 1) {
+		usleep(1000000); /* how late it is */
+	}
+	fill(mine, 8, 0);
+	if (rank == 0) {
+		n = broadcast_until_one_waits(team, &waits);
+	}
+	CHECK(collnet_bcast(t, &n, sizeof(n), 0, NULL) == COLLNET_OK);
+	for (uint32_t i = 0; i < n && rank != 0; i++) {
+		CHECK(collnet_bcast(team, mine, 8, 0, NULL) == COLLNET_OK);
+		CHECK(mine[7] == pattern(0, 7, 0));
+	}
+	fill(mine, 8, 1);
+	for (uint32_t i = 0; i < GATHERS; i++) {
+		if (rank == 1) {
+			CHECK(collnet_igather(team, mine, all + i * ranks * 8, 8, 1, NULL, &q[i]) ==
+			      COLLNET_OK);
+		} else {
+			CHECK(collnet_gather(team, mine, NULL, 8, 1, NULL) == COLLNET_OK);
+		}
+	}
+	if (rank == 0) {
+		CHECK(collnet_wait(waits, 0) == COLLNET_OK);
+	}
+	for (uint32_t i = 0; i < GATHERS && rank == 1; i++) {
+		CHECK(collnet_wait(q[i], 0) == COLLNET_OK);
+		for (uint32_t k = 0; k < ranks * 8; k++) {
+			CHECK(all[i * ranks * 8 + k] == pattern(k / 8, k % 8, 1));
+		}
+	}
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+	collnet_team_destroy(team);
+}
+
 /* The others end without closing anything, before rank 0 calls. */
 static void end_of_the_process(void)
 {
@@ -229,6 +286,9 @@ int main(void)
 	CHECK(ranks >= 2 && mine != NULL && all != NULL);
 	complete_at_once();
 	back_to_back();
+	if (ranks > 2) {
+		far_ahead();
+	}
 	broadcast_of_a_constant();
 	free(mine);
 	mine = collnet_alloc(c, BYTES_MAX);

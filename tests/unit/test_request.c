@@ -36,7 +36,7 @@ static void collect(struct collnet_request *r)
 	collected += !r->buffered;
 }
 
-/* Ends the oldest that is buffered. */
+/* Ends the oldest that is buffered, when a call waits. */
 static void progress(struct collnet *context, cn_time until)
 {
 	uint32_t i = 0;
@@ -47,7 +47,7 @@ static void progress(struct collnet *context, cn_time until)
 		instead(context, until);
 		return;
 	}
-	if (idle) {
+	if (idle || (until == 0 && context->awaits_buffered == 0)) {
 		return;
 	}
 	if (breaks) {
@@ -110,7 +110,19 @@ static struct collnet_request *post(void)
 	struct collnet_request *r = cn_request_get(c, &team, NULL, 1000, &c->err);
 
 	assert_non_null(r);
+	assert_int_equal(cn_request_admit(r, &team, &c->err), COLLNET_OK);
 	return r;
+}
+
+/* The next call on the team gets this error, and leaves nothing. */
+static void refused(int code, const char *part)
+{
+	struct collnet_request *r = cn_request_get(c, &team, NULL, 1000, &c->err);
+
+	assert_non_null(r);
+	assert_int_equal(cn_request_admit(r, &team, &c->err), code);
+	assert_non_null(strstr(c->err.text, part));
+	cn_request_put(r);
 }
 
 /* Of a call that is buffered, and has returned. */
@@ -162,9 +174,7 @@ static void cn_request_buffered__its_error_is_of_the_next_call(void **state)
 	(void)state;
 	cn_request_done(r, COLLNET_ELIMIT, "too much");
 	cn_request_done(s, COLLNET_ERANK, "and more");
-	assert_null(cn_request_get(c, &team, NULL, 1000, &c->err));
-	assert_int_equal(c->err.code, COLLNET_ELIMIT);
-	assert_string_equal(c->err.text, "too much");
+	refused(COLLNET_ELIMIT, "too much");
 	post();
 }
 
@@ -210,7 +220,7 @@ static void cn_request_buffered__leaves_room_for_other_teams(void **state)
 	assert_true(cn_request_can_be_buffered(&others[4]));
 }
 
-static void cn_request_get__waits_for_what_its_caller_does_not_know(void **state)
+static void cn_request_admit__waits_for_what_its_caller_does_not_know(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 3; i++) {
@@ -219,14 +229,68 @@ static void cn_request_get__waits_for_what_its_caller_does_not_know(void **state
 	for (int i = 3; i < COLLNET_OUTSTANDING_MAX; i++) {
 		post();
 	}
+	for (uint32_t i = 1; i <= 3; i++) {
+		post();
+		assert_int_equal(progressed, i);
+		assert_int_equal(c->awaits_buffered, 0);
+		assert_int_equal(team.outstanding, COLLNET_OUTSTANDING_MAX);
+	}
+	refused(COLLNET_ELIMIT, "64 requests");
+}
+
+/* Posts this many operations, each of which ends before the next one. */
+static void post_and_end(int n)
+{
+	for (int i = 0; i < n; i++) {
+		struct collnet_request *r = post();
+
+		cn_request_done(r, COLLNET_OK, "");
+		assert_int_equal(cn_request_finish(r), COLLNET_OK);
+	}
+}
+
+/* For what has ended for its caller alone, when 63 later ones have; until its own deadline. */
+static void cn_request_admit__waits_for_the_oldest(void **state)
+{
+	struct collnet_request *first = post_detached(), *second, *r;
+
+	(void)state;
+	second = post_detached();
+	post_and_end(COLLNET_OUTSTANDING_MAX - 2);
 	post();
-	assert_int_equal(progressed, 3);
-	assert_int_equal(c->awaits_buffered, 0);
-	assert_int_equal(team.outstanding, COLLNET_OUTSTANDING_MAX - 2);
-	post();
-	post();
-	assert_null(cn_request_get(c, &team, NULL, 1000, &c->err));
-	assert_int_equal(c->err.code, COLLNET_ELIMIT);
+	assert_int_equal(progressed, 1);
+	assert_false(first->buffered);
+	idle = true;
+	r = cn_request_get(c, &team, NULL, 20, &c->err);
+	assert_int_equal(cn_request_admit(r, &team, &c->err), COLLNET_ELIMIT);
+	assert_non_null(strstr(c->err.text, "has returned"));
+	assert_true(cn_now() >= r->deadline && c->gone.code == COLLNET_OK);
+	cn_request_put(r);
+	assert_int_equal(team.outstanding, 2);
+	cn_request_done(second, COLLNET_OK, "");
+	post_and_end(COLLNET_OUTSTANDING_MAX - 1);
+	refused(COLLNET_ELIMIT, "64 operations back");
+}
+
+/* The engine does not count what it refuses, nor what is prepared, but each start. */
+static void cn_request_admit__counts_as_the_engine(void **state)
+{
+	struct collnet_request *r = post(), *last = post();
+
+	(void)state;
+	cn_request_done(last, COLLNET_ELIMIT, "no schedule");
+	assert_int_equal(team.operations, 1);
+	last = post();
+	cn_fail(&c->err, COLLNET_EINVAL, "refused");
+	assert_int_equal(cn_request_refused(last), COLLNET_EINVAL);
+	assert_int_equal(team.operations, 1);
+	r = cn_request_get(c, &team, NULL, 1000, &c->err);
+	r->persistent = r->preparing = true;
+	assert_int_equal(cn_request_admit(r, &team, &c->err), COLLNET_OK);
+	cn_request_done(r, COLLNET_OK, "");
+	assert_int_equal(cn_request_finish(r), COLLNET_OK);
+	assert_int_equal(cn_request_restart(r, &c->err), COLLNET_OK);
+	assert_int_equal(team.operations, 2);
 }
 
 /* All requests but the first are of other teams. */
@@ -537,7 +601,9 @@ int main(void)
 		TEST(cn_request_buffered__not_after_its_end),
 		TEST(cn_request_buffered__is_bounded),
 		TEST(cn_request_buffered__leaves_room_for_other_teams),
-		TEST(cn_request_get__waits_for_what_its_caller_does_not_know),
+		TEST(cn_request_admit__waits_for_what_its_caller_does_not_know),
+		TEST(cn_request_admit__waits_for_the_oldest),
+		TEST(cn_request_admit__counts_as_the_engine),
 		TEST(cn_request_get__waits_for_a_place_in_the_table),
 		TEST(collnet_wait__after_the_deadline),
 		TEST(collnet_wait__looks_once_more),

@@ -368,6 +368,11 @@ struct cn_coll_call {
 int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64_t secret,
 		 const struct cn_origin *from, struct collnet_team **out);
 
+/* Leaves the team, and frees it. With the lock held. */
+void cn_team_close(struct collnet_team *t);
+
+int cn_coll_run_locked(struct collnet_team *t, const struct cn_coll_call *call,
+		       const struct collnet_coll_options *o);
 int cn_coll_run(collnet_team_t *t, const struct cn_coll_call *call,
 		const struct collnet_coll_options *o);
 int cn_coll_start(collnet_team_t *t, const struct cn_coll_call *call,

@@ -14,6 +14,9 @@
 #include "util/vector.h"
 #include "util/bits.h"
 
+/* How much longer than a call a rank waits for the others that must have met in it. */
+#define MEET_MS 2000u
+
 /* The ranks of a new team, of a list. */
 struct group {
 	uint64_t members[COLLNET_RANKS_MAX / 64]; /* a bit per rank of the parent */
@@ -70,15 +73,47 @@ static void take_back(uint32_t *count, uint32_t number)
 	}
 }
 
+/*
+ * The others' calls may have failed at their deadlines just before they would have met this one:
+ * the team is theirs, too, only when all have been in its barrier. That is not to fail at a
+ * deadline itself, at which it could have ended for others.
+ */
+static int meet(struct collnet_team *t)
+{
+	const struct cn_coll_call barrier = { .op = CN_OP_BARRIER };
+	const uint32_t timeout = t->c->timeout_ms;
+	struct collnet_coll_options o;
+
+	collnet_coll_options_init(&o);
+	o.timeout_ms = timeout < CN_MSG_TIMEOUT_MAX - MEET_MS ? timeout + MEET_MS : timeout;
+	return cn_coll_run_locked(t, &barrier, &o);
+}
+
 /* With the lock held. */
 static int create(struct collnet_team *parent, uint64_t what, const struct group *g,
-		  collnet_team_t **out)
+		  const char *made_as, collnet_team_t **out)
 {
 	const struct cn_origin from = { parent, g->members, NULL };
+	struct collnet_team *t = NULL;
 	char job[COLLNET_NAME_MAX + 1];
+	struct cn_err why;
+	int rc;
 
 	derive_name(parent, what, job, sizeof(job));
-	return open_child(parent, job, g->rank, g->n, &from, out);
+	rc = open_child(parent, job, g->rank, g->n, &from, &t);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	memcpy(t->made_as, made_as, sizeof(t->made_as));
+	rc = meet(t);
+	if (rc == COLLNET_OK) {
+		*out = t;
+		return rc;
+	}
+	why = t->c->err;
+	cn_team_close(t);
+	parent->c->err = why;
+	return rc;
 }
 
 /* All ranks of the parent call. With the lock held. */
@@ -231,13 +266,11 @@ int collnet_team_from_ranks(collnet_team_t *t, uint32_t n, const uint32_t *ranks
 	if (rc == COLLNET_OK) {
 		times = t->lists[list].n;
 		describe_list(t, n, ranks, made_as, sizeof(made_as));
-		rc = create(t, cn_mix64(hash) ^ times, &g, out);
+		rc = create(t, cn_mix64(hash) ^ times, &g, made_as, out);
 		/* Ranks that never called have not counted either: a call after a timeout meets
 		 * theirs. */
 		if (rc != COLLNET_OK) {
 			take_back(&t->lists[list].n, times);
-		} else {
-			memcpy((*out)->made_as, made_as, sizeof(made_as));
 		}
 	}
 	return cn_leave(t->c, rc);

@@ -235,15 +235,10 @@ int collnet_team_create(collnet_t *c, const struct collnet_team_options *given,
 	return cn_leave(c, create_team(c, &o, out));
 }
 
-void collnet_team_destroy(collnet_team_t *t)
+void cn_team_close(struct collnet_team *t)
 {
-	struct collnet *c;
+	struct collnet *c = t->c;
 
-	if (t == NULL || cn_may_enter(t->c) != COLLNET_OK) {
-		return;
-	}
-	c = t->c;
-	cn_lock(c); /* also of a broken context */
 	cn_wait_for_buffered(t);
 	c->backend->leave(t);
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
@@ -256,6 +251,18 @@ void collnet_team_destroy(collnet_team_t *t)
 		}
 	}
 	free_team(t);
+}
+
+void collnet_team_destroy(collnet_team_t *t)
+{
+	struct collnet *c;
+
+	if (t == NULL || cn_may_enter(t->c) != COLLNET_OK) {
+		return;
+	}
+	c = t->c;
+	cn_lock(c); /* also of a broken context */
+	cn_team_close(t);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -428,10 +435,18 @@ static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 	return rc;
 }
 
+int cn_coll_run_locked(struct collnet_team *t, const struct cn_coll_call *call,
+		       const struct collnet_coll_options *o)
+{
+	struct collnet_request *r;
+	int rc = post_coll(t, call, o, true, &r);
+
+	return rc != COLLNET_OK ? rc : cn_request_finish(r);
+}
+
 int cn_coll_run(collnet_team_t *t, const struct cn_coll_call *call,
 		const struct collnet_coll_options *o)
 {
-	struct collnet_request *r;
 	int rc;
 
 	if (t == NULL) {
@@ -441,8 +456,7 @@ int cn_coll_run(collnet_team_t *t, const struct cn_coll_call *call,
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	rc = post_coll(t, call, o, true, &r);
-	return cn_leave(t->c, rc != COLLNET_OK ? rc : cn_request_finish(r));
+	return cn_leave(t->c, cn_coll_run_locked(t, call, o));
 }
 
 int cn_coll_start(collnet_team_t *t, const struct cn_coll_call *call,

@@ -15,4 +15,6 @@ try() {
 }
 
 try 3 --shape 3
+every_rank 2 "teams 150" --shape 2 --rate 1mbit --no-topology
+grep 'one rank' out
 COLLNET_MODE=direct try 2 --shape 2 --no-daemons

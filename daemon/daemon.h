@@ -184,6 +184,7 @@ struct cn_client {
 	uint64_t bytes;		     /* of its regions */
 	uint32_t unread_descriptors; /* sent since it last had received all messages */
 	struct cn_member *teams[CN_MSG_TEAMS];
+	uint32_t refused[CN_MSG_TEAMS]; /* operations of each, as in cn_msg_coll */
 	struct cn_endpoint *endpoints[CN_MSG_ENDPOINTS];
 	/* Numbers that are taken, of what went with the interface: a bit each. */
 	uint64_t lost_teams[CN_BIT_WORDS(CN_MSG_TEAMS)];
@@ -433,6 +434,9 @@ int cn_client_try_join(struct cn_op_slot *op, const struct cn_msg_join *m, cn_ti
 /* Their requests, as cn_client_request(). */
 bool cn_operation_coll(struct cn_client *c, const struct cn_msg_coll *m);
 bool cn_operation_start(struct cn_client *c, const struct cn_msg_start *m);
+/* COLLNET_ELIMIT: the client sent a call without knowing of a refusal (struct cn_msg_coll). */
+int cn_operation_in_order(const struct cn_client *c, uint32_t team, uint32_t refused,
+			  struct cn_err *err);
 bool cn_operation_release(struct cn_client *c, const struct cn_msg_release *m);
 /* Makes the call, and completes the request if that fails. If the call must wait for a task, it
  * becomes c->call. */

@@ -24,6 +24,32 @@ static int refuse_gone(struct cn_client *c, uint32_t team, struct cn_err *err)
 	return err->code;
 }
 
+/*
+ * An operation is refused that the engine has not counted: calls behind it, which would be counted
+ * in its place, will be, too, until the client knows (struct cn_msg_coll).
+ */
+static void count_refusal(struct cn_client *c, uint32_t team, bool buffered,
+			  const struct cn_coll_args *a, const struct cn_err *err)
+{
+	if (err->code != COLLNET_ELIMIT && err->code != COLLNET_ENOMEM) {
+		return;
+	}
+	c->refused[team]++;
+	if (buffered && c->teams[team] != NULL) {
+		cn_coll_refused(c->teams[team], a, err);
+	}
+}
+
+int cn_operation_in_order(const struct cn_client *c, uint32_t team, uint32_t refused,
+			  struct cn_err *err)
+{
+	return refused == c->refused[team]
+		       ? COLLNET_OK
+		       : cn_fail(err, COLLNET_ELIMIT,
+				 "an earlier operation of the team was refused: it has to be "
+				 "called again before this one");
+}
+
 static int try_call(struct cn_client *c, const struct cn_client_call *k, struct cn_err *err)
 {
 	struct cn_op_slot *op = k->op;
@@ -157,6 +183,9 @@ void cn_call_make(struct cn_client *c, const struct cn_client_call *k)
 	if (rc != COLLNET_OK) {
 		abandon_call(c, k);
 	}
+	if (rc != COLLNET_OK && (kind == CN_CALL_POST || kind == CN_CALL_START)) {
+		count_refusal(c, op->team, op->buffered, &k->args, &err);
+	}
 	if (k == &c->call) {
 		forget(c);
 	}
@@ -278,9 +307,18 @@ bool cn_operation_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	}
 	op = cn_slot_begin(c, m->head.tag);
 	if (op == NULL) {
+		if (!c->marked && m->persistent == 0) {
+			cn_fail(&err, COLLNET_ELIMIT, "the user has too many requests");
+			count_refusal(c, m->team, m->buffered != 0, &a, &err);
+		}
 		return !c->marked;
 	}
 	if (cn_member_check(member, &err) != COLLNET_OK) { /* its numbers say how much is read */
+		return cn_slot_refused(op, &err);
+	}
+	if (m->persistent == 0 &&
+	    cn_operation_in_order(c, m->team, m->refused, &err) != COLLNET_OK) {
+		count_refusal(c, m->team, m->buffered != 0, &a, &err);
 		return cn_slot_refused(op, &err);
 	}
 	if (a.deadline <= c->daemon->now) { /* a late preparation does not fail the team */
@@ -305,6 +343,9 @@ bool cn_operation_coll(struct cn_client *c, const struct cn_msg_coll *m)
 		return false;
 	}
 	if (rc != COLLNET_OK) {
+		if (m->persistent == 0) {
+			count_refusal(c, m->team, m->buffered != 0, &a, &err);
+		}
 		return cn_slot_refused(op, &err);
 	}
 	a.reducer = cn_op_reduces(a.op) ? cn_combine_by(op, &a, &call) : NULL;
@@ -330,6 +371,11 @@ bool cn_operation_start(struct cn_client *c, const struct cn_msg_start *m)
 	op->busy = true;
 	op->combining = false;
 	k.args.deadline = cn_slot_deadline(c, m->called, m->timeout_ms);
+	if (op->prepared != NULL && cn_member_check(c->teams[op->team], &err) == COLLNET_OK &&
+	    cn_operation_in_order(c, op->team, m->refused, &err) != COLLNET_OK) {
+		count_refusal(c, op->team, false, &k.args, &err);
+		return cn_slot_refused(op, &err);
+	}
 	if (k.args.deadline <= c->daemon->now && op->prepared != NULL) {
 		cn_prepared_late(op->prepared, &err);
 		return cn_slot_refused(op, &err);

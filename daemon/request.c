@@ -240,6 +240,7 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 	const bool outside = m->derived != 0 && m->making != CN_MAKING_NONE && m->color < 0;
 	struct cn_client_call k = { .kind = CN_CALL_JOIN, .join = m };
 	struct cn_op_slot *op;
+	struct cn_err err;
 
 	if (c->teams[m->team] != NULL || lost_team(c, m->team)) {
 		return cn_client_violation(c, "team number in use");
@@ -252,6 +253,12 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 	if (op == NULL) {
 		return !c->marked;
 	}
+	if (m->derived != 0 && m->making != CN_MAKING_NONE &&
+	    cn_member_check(c->teams[m->parent], &err) == COLLNET_OK &&
+	    cn_operation_in_order(c, m->parent, m->refused, &err) != COLLNET_OK) {
+		return cn_slot_refused(op, &err);
+	}
+	c->refused[m->team] = 0;
 	op->joins = !outside; /* whose team number stays free */
 	op->team = m->team;
 	op->parent = m->derived != 0 ? m->parent : CN_MSG_TEAMS;

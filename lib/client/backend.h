@@ -136,6 +136,7 @@ struct collnet_team {
 	uint32_t operations;   /* posted so far, as the engine numbers them */
 	uint64_t busy;	       /* those not ended: bits, by number mod COLLNET_OUTSTANDING_MAX */
 	struct cn_err delayed; /* first error of a buffered request: reported by the next call */
+	uint32_t refused;      /* daemon: operations that were, as in cn_msg_coll */
 	uint64_t run;	       /* the same on all ranks, and of no other team */
 	uint32_t children;     /* teams derived from it by all its ranks: split.c */
 	uint32_t splits;       /* of them, by collnet_team_split() */

@@ -138,6 +138,7 @@ static int daemon_join(struct collnet_team *t, const struct cn_origin *from,
 		m.making = from->split->making;
 		m.color = from->split->color;
 		m.key = from->split->key;
+		m.refused = from->parent->refused;
 	}
 	memcpy(m.job, t->job, sizeof(m.job));
 	r->what = from->split != NULL ? "the division" : NULL;
@@ -309,6 +310,7 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 		.function = a->function,
 		.ordered = a->ordered,
 		.persistent = r->persistent,
+		.refused = t->refused,
 		/* of one block; of the others, one is 0 */
 		.bytes = a->bytes + a->blocks.send_len + a->blocks.recv_len,
 	};
@@ -354,6 +356,7 @@ static int daemon_start(struct collnet_request *r, struct cn_err *err)
 	struct cn_msg_start m = {
 		.head = { .type = CN_MSG_START, .tag = r->number },
 		.timeout_ms = r->timeout_ms,
+		.refused = r->team->refused,
 	};
 
 	copy_in(r);

@@ -266,6 +266,8 @@ int cn_prepared_start(struct cn_prepared *p, cn_time now, cn_time deadline, stru
  * Returns the error. */
 int cn_coll_late(struct cn_member *m, const struct cn_coll_args *a, struct cn_err *err);
 int cn_prepared_late(struct cn_prepared *p, struct cn_err *err);
+/* A call was refused that has returned to its caller, who cannot repeat it: the team fails. */
+void cn_coll_refused(struct cn_member *m, const struct cn_coll_args *a, const struct cn_err *why);
 /* Started operations continue. NULL is ignored. */
 void cn_prepared_release(struct cn_prepared *p);
 /* The reducer's outstanding fragment is combined. No effect if there is none any more. */

@@ -280,6 +280,20 @@ int cn_coll_late(struct cn_member *m, const struct cn_coll_args *a, struct cn_er
 	return cn_fail(err, t->status, "%s", t->text);
 }
 
+void cn_coll_refused(struct cn_member *m, const struct cn_coll_args *a, const struct cn_err *why)
+{
+	struct cn_team *t = m->team;
+
+	if (t->state == CN_TEAM_READY) {
+		cn_team_fail(
+			t, true, why->code,
+			"operation %u (%s) of rank %u was refused on node %s, after its call had "
+			"returned: %s",
+			m->posted + 1, cn_op_called(a), m->rank, t->engine->config.node.name,
+			why->text);
+	}
+}
+
 int cn_coll_check(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		  struct cn_err *err)
 {

@@ -19,7 +19,7 @@ SIZE(unregion, 16);
 SIZE(join, 8 + 16 + 64 + 8 + 24 + 8 + COLLNET_RANKS_MAX / 8);
 SIZE(leave, 16);
 SIZE(ranks, 16);
-SIZE(coll, 144);
+SIZE(coll, 152);
 SIZE(combined, 16);
 SIZE(start, 24);
 SIZE(release, 8);
@@ -124,7 +124,7 @@ static const char *check_join(const union cn_msg *m)
 	    (j->derived != 0 && j->parent >= CN_MSG_TEAMS)) {
 		return "team number";
 	}
-	if (j->making > CN_MAKING_DUP || j->zero != 0) {
+	if (j->making > CN_MAKING_DUP) {
 		return "kind of team";
 	}
 	if (!secret_ok(j->secret)) {
@@ -171,7 +171,7 @@ static const char *check_coll(const union cn_msg *m)
 	if (c->permutation > CN_PERM_EDGE_COLOUR || c->contention_aware > 1) {
 		return "permutation";
 	}
-	if (c->root >= COLLNET_RANKS_MAX || c->persistent > 1 || c->buffered > 1) {
+	if (c->root >= COLLNET_RANKS_MAX || c->persistent > 1 || c->buffered > 1 || c->zero != 0) {
 		return "root";
 	}
 	if (c->window > 65535 && c->window != COLLNET_WINDOW_OFF) {
@@ -207,7 +207,7 @@ static const char *check_combined(const union cn_msg *m)
 
 static const char *check_start(const union cn_msg *m)
 {
-	if (m->start.head.tag >= CN_MSG_REQUESTS || m->start.zero != 0) {
+	if (m->start.head.tag >= CN_MSG_REQUESTS) {
 		return "request number";
 	}
 	return cn_msg_timeout_ok(m->start.timeout_ms) ? NULL : "timeout";

@@ -83,7 +83,7 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 22u
+#define CN_MSG_VERSION 23u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds per client. */
@@ -208,8 +208,8 @@ struct cn_msg_join {
 	uint32_t making;
 	int32_t color;
 	int32_t key;
-	uint32_t zero;
-	uint64_t called; /* as in cn_msg_coll */
+	uint32_t refused; /* as in cn_msg_coll, of the parent that is divided */
+	uint64_t called;  /* likewise */
 	uint64_t members[COLLNET_RANKS_MAX / 64];
 };
 
@@ -255,6 +255,11 @@ struct cn_msg_coll {
 	uint64_t bytes;	     /* of one block */
 	struct cn_msg_buffer_ref send, recv, blocks, scratch;
 	uint64_t called; /* start of timeout_ms; 0: when the daemon processes it */
+	/* Operations of the team that were DONE with COLLNET_ELIMIT or COLLNET_ENOMEM. The daemon
+	 * refuses a call that was sent before its client knew of all: it would take the place of
+	 * the one that was refused. Ignored if persistent. */
+	uint32_t refused;
+	uint32_t zero;
 };
 
 /*
@@ -271,8 +276,8 @@ struct cn_msg_combined {
 struct cn_msg_start {
 	struct cn_msg_head head;
 	uint32_t timeout_ms;
-	uint32_t zero;
-	uint64_t called; /* as in cn_msg_coll */
+	uint32_t refused; /* as in cn_msg_coll */
+	uint64_t called;  /* likewise */
 };
 
 /* Releases the persistent operation `tag`, which is not outstanding. No response. */

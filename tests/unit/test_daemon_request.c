@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "coll/team.h"
 #include "daemon_fixture.h"
 #include "log_capture.h"
 
@@ -335,6 +336,86 @@ static void close__before_others_come(void **state)
 	close(old);
 }
 
+/* A team of two ranks, whose numbers are the team's, both of the client. */
+static void join_two(void)
+{
+	struct cn_msg_join m = {
+		.head = { .type = CN_MSG_JOIN }, .ranks = 2, .timeout_ms = 1000, .job = "two"
+	};
+
+	for (uint32_t r = 0; r < 2; r++) {
+		m.head.tag = m.team = m.rank = r;
+		cn_client_message(c, (const union cn_msg *)(const void *)&m, sizeof(m));
+	}
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_true(recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0);
+		assert_int_equal(answer.head.type, CN_MSG_JOINED);
+	}
+}
+
+/* The status of a barrier of this rank; INT32_MAX: it has not ended. */
+static int32_t call_barrier(uint32_t rank, uint32_t tag, uint32_t refused, bool buffered)
+{
+	const struct cn_msg_coll m = { .head = { .type = CN_MSG_COLL, .tag = tag },
+				       .team = rank,
+				       .op = CN_OP_BARRIER,
+				       .timeout_ms = 1000,
+				       .buffered = buffered,
+				       .send = { .region = CN_MSG_NO_REGION },
+				       .recv = { .region = CN_MSG_NO_REGION },
+				       .blocks = { .region = CN_MSG_NO_REGION },
+				       .scratch = { .region = CN_MSG_NO_REGION },
+				       .refused = refused };
+
+	return ask(&m, sizeof(m), CN_MSG_DONE);
+}
+
+/* Rank 0 has called as much as it may, and more. */
+static void call_too_much(bool buffered)
+{
+	join_two();
+	for (uint32_t i = 0; i < COLLNET_OUTSTANDING_MAX; i++) {
+		assert_int_equal(call_barrier(0, i, 0, false), INT32_MAX);
+	}
+	assert_int_equal(call_barrier(0, 64, 0, buffered), COLLNET_ELIMIT);
+}
+
+/* A call that is behind one that is refused does not take its place, unless its client knew. */
+static void operation__behind_one_that_is_refused(void **state)
+{
+	const struct cn_msg_join split = { .head = { .type = CN_MSG_JOIN, .tag = 65 },
+					   .team = 2,
+					   .derived = 1,
+					   .making = CN_MAKING_DUP,
+					   .ranks = 2,
+					   .timeout_ms = 1000,
+					   .job = "dup" };
+
+	(void)state;
+	call_too_much(false);
+	assert_int_equal(call_barrier(1, 70, 0, false), COLLNET_OK); /* the first one ends */
+	assert_true(recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0);
+	assert_int_equal(call_barrier(0, 65, 0, false), COLLNET_ELIMIT);
+	assert_non_null(strstr(answer.done.text, "an earlier operation"));
+	assert_int_equal(ask(&split, sizeof(split), CN_MSG_DONE), COLLNET_ELIMIT);
+	assert_int_equal(call_barrier(0, 65, 1, false), COLLNET_ELIMIT);
+	assert_int_equal(cn_member_called(c->teams[0]), 64);
+	assert_int_equal(call_barrier(0, 65, 3, false), INT32_MAX);
+	assert_int_equal(cn_member_called(c->teams[0]), 65);
+	assert_int_equal(cn_member_check(c->teams[0], NULL), COLLNET_OK);
+}
+
+/* Its caller cannot call it again. */
+static void operation__refused_after_it_has_returned(void **state)
+{
+	struct cn_err err;
+
+	(void)state;
+	call_too_much(true);
+	assert_int_equal(cn_member_check(c->teams[0], &err), COLLNET_ELIMIT);
+	assert_non_null(strstr(err.text, "operation 65 (barrier) of rank 0 was refused"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -343,6 +424,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(endpoint__lost_and_opened_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(persistent__keeps_its_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(request__refused_by_a_quota, setup, teardown),
+		cmocka_unit_test_setup_teardown(operation__behind_one_that_is_refused, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(operation__refused_after_it_has_returned, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(join__lines_of_a_user, setup, teardown),
 		cmocka_unit_test_setup_teardown(close__in_turns, setup, teardown),
 		cmocka_unit_test_setup_teardown(close__before_others_come, setup, teardown),

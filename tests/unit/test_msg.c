@@ -211,7 +211,6 @@ static void check__join_within_bounds(void **state)
 	VERDICT(CN_MSG_JOIN, join.making, CN_MAKING_DUP, true);
 	VERDICT(CN_MSG_JOIN, join.making, CN_MAKING_DUP + 1, false);
 	VERDICT(CN_MSG_JOIN, join.color, INT32_MIN, true);
-	VERDICT(CN_MSG_JOIN, join.zero, 1, false);
 	VERDICT(CN_MSG_JOIN, join.parent, CN_MSG_TEAMS, true); /* it is derived from none */
 	make(&m, CN_MSG_JOIN);
 	m.join.derived = 1;
@@ -246,7 +245,6 @@ static void check__coll_within_bounds(void **state)
 	VERDICT(CN_MSG_COLL, coll.buffered, 2, false);
 	VERDICT(CN_MSG_START, start.head.tag, CN_MSG_REQUESTS, false);
 	VERDICT(CN_MSG_START, start.timeout_ms, 0, false);
-	VERDICT(CN_MSG_START, start.zero, 1, false);
 	VERDICT(CN_MSG_RELEASE, release.head.tag, CN_MSG_REQUESTS, false);
 	VERDICT(CN_MSG_COLL, coll.permutation, CN_PERM_EDGE_COLOUR, true);
 	VERDICT(CN_MSG_COLL, coll.permutation, CN_PERM_EDGE_COLOUR + 1, false);
@@ -260,6 +258,7 @@ static void check__coll_within_bounds(void **state)
 	VERDICT(CN_MSG_COLL, coll.send.region, CN_MSG_REGIONS, false);
 	VERDICT(CN_MSG_COLL, coll.recv.region, 0, true);
 	VERDICT(CN_MSG_COLL, coll.recv.zero, 1, false);
+	VERDICT(CN_MSG_COLL, coll.zero, 1, false);
 	VERDICT(CN_MSG_COLL, coll.recv.offset, 1, false); /* nowhere has no places */
 	make(&m, CN_MSG_COLL);
 	m.coll.op = CN_OP_BARRIER;

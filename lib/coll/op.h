@@ -79,7 +79,7 @@ struct cn_post {
 enum op_state {
 	OP_FREE,
 	OP_POSTED,   /* called by some ranks of this node */
-	OP_STARTING, /* called by all of them */
+	OP_STARTING, /* called by all of them; it may wait for the start of one before it */
 	OP_RUNNING,
 };
 
@@ -137,7 +137,7 @@ struct cn_op {
 	uint32_t next;			/* the next target, or (IN_TURN) the next action */
 	uint32_t quantum_used;		/* frames sent in a row to the next target */
 	uint32_t copy_first, copy_last; /* runnable copies */
-	/* in a ring while there are runnable copies, and in OP_STARTING */
+	/* in a ring while there are runnable copies, and in OP_STARTING until it waits */
 	struct cn_copies_place copies;
 	struct cn_starting starting;
 	uint64_t framed, frame_bytes;	/* the last answer of cn_op_frame_bytes() */

@@ -160,25 +160,14 @@ void cn_op_deliver_unexpected(struct cn_op *op)
 	}
 }
 
-/* Operations that all ranks here have finished. */
-static uint32_t finished(const struct cn_team *t)
-{
-	uint32_t n = UINT32_MAX;
-
-	for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
-		n = m->done_ops < n ? m->done_ops : n;
-	}
-	return n;
-}
-
 /*
- * The distance of the frame's operation from those that all ranks here have finished; more than
- * half of the number space: it has finished. A node that only sends (to the root of a gather) may
- * run ahead by as much as unexpected_limit.h allows.
+ * The distance of the frame's operation from the next one to start here; more than half of the
+ * number space: it has started, and finished if it is not running. A node that only sends (to the
+ * root of a gather) may run ahead by as much as unexpected_limit.h allows.
  */
 static uint32_t ahead(const struct cn_team *t, uint32_t stream)
 {
-	return (cn_stream_number(stream) - finished(t)) & CN_NUMBER_MASK;
+	return (cn_stream_number(stream) - t->nstarted) & CN_NUMBER_MASK;
 }
 
 static bool enqueue_unexpected(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
@@ -200,7 +189,7 @@ static bool enqueue_unexpected(struct cn_team *t, struct cn_peer *p, const struc
 /* A frame of this operation shows that node k has started it. */
 static void record_started(struct cn_team *t, uint32_t k, uint32_t stream)
 {
-	cn_unexpected_limit_started(&t->nodes[k].unexpected, finished(t) + ahead(t, stream) + 1);
+	cn_unexpected_limit_started(&t->nodes[k].unexpected, t->nstarted + ahead(t, stream) + 1);
 }
 
 void cn_op_record_started(struct cn_team *t)

@@ -6,6 +6,11 @@
  * mostly copies between the ranks of one node. A short schedule is rewound at once; of a longer
  * one, each poll does a part, as it does of copies (copies.h), and the operation is OP_STARTING
  * meanwhile: for other nodes it has not started.
+ *
+ * Operations of a team start in the order of their calls. For other nodes a frame of one shows that
+ * those before it have started, too, and its own frames to a node count from the first operation
+ * that may not have started there (unexpected_limit.h). So a rewound operation waits for those
+ * before it, in no ring, and the start of the one before it puts it there.
  */
 #include <string.h>
 
@@ -127,6 +132,22 @@ static bool by_acks(const struct cn_op *op)
 	}
 }
 
+/* True if all operations before this one have started. */
+static bool is_next(const struct cn_op *op)
+{
+	return op->seq == op->team->nstarted;
+}
+
+/* This one has started: the next one may wait for that. */
+static void wake_next(const struct cn_op *op)
+{
+	struct cn_op *next = op->team->ops[(op->seq + 1) % CN_OPS];
+
+	if (next != NULL && next->state == OP_STARTING) {
+		cn_copies_enter(&op->team->engine->copies, next);
+	}
+}
+
 /* Everything is in place. */
 static void run(struct cn_op *op, cn_time now)
 {
@@ -151,6 +172,7 @@ static void run(struct cn_op *op, cn_time now)
 		}
 	}
 	cn_op_unexpected_start(op);
+	wake_next(op);
 	cn_op_reduce(op);
 	cn_op_deliver_unexpected(op);
 	cn_op_try_finish(op);
@@ -158,10 +180,16 @@ static void run(struct cn_op *op, cn_time now)
 
 void cn_op_start_more(struct cn_op *op, cn_time now, uint64_t *budget)
 {
-	if (rewind_more(op, budget)) {
-		cn_team_touch(op->team);
-		run(op, now);
+	if (!rewind_more(op, budget)) {
+		return;
 	}
+	if (!is_next(op)) {
+		cn_copies_leave(&op->team->engine->copies, op);
+		return;
+	}
+	spend(budget, (uint64_t)op->team->layout.nnodes * ACTION_BYTES); /* run() looks at all */
+	cn_team_touch(op->team);
+	run(op, now);
 }
 
 void cn_op_start(struct cn_op *op, cn_time now)
@@ -172,9 +200,11 @@ void cn_op_start(struct cn_op *op, cn_time now)
 	op->starting = (struct cn_starting){ .streamed = op->sched.n };
 	begin_streams(op);
 	cn_op_fragment_begin(op);
-	if (rewind_more(op, &budget)) {
+	if (!rewind_more(op, &budget)) {
+		cn_copies_enter(&op->team->engine->copies, op);
+	} else if (is_next(op)) {
 		run(op, now);
 	} else {
-		cn_copies_enter(&op->team->engine->copies, op);
+		cn_copies_leave(&op->team->engine->copies, op); /* its copies have entered it */
 	}
 }

@@ -201,6 +201,31 @@ static void reductions__are_right(void **state)
 	}
 }
 
+/* Ranges are halved in some rounds, and both of a pair combine all of one in the others. */
+static void halving__is_right(void **state)
+{
+	(void)state;
+	for (uint32_t nodes = 1; nodes <= W_NODES; nodes++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			struct cn_plan p = plan_of(cn_algorithm_find(i == 0 ? CN_OP_ALLREDUCE
+									    : CN_OP_REDUCE,
+								     "halving"),
+						   0);
+			struct cn_err err = { 0 };
+			struct w_team t;
+			bool had;
+
+			w_team_init(&t, nodes, (enum w_placement)(nodes % W_PLACEMENTS), &seed);
+			p.bytes = CN_REDUCTION_SMALL;
+			p.root %= t.layout.nranks;
+			if (check(&t, &p, NULL, &had, NULL, &err) != COLLNET_OK) {
+				fail_msg("%s on %u nodes: %s", cn_op_name(p.op), nodes, err.text);
+			}
+			w_team_done(&t);
+		}
+	}
+}
+
 static bool fits(const struct cn_span *at, uint64_t len, const uint64_t *room)
 {
 	return at->buffer != CN_BUF_SCRATCH || at->offset + len <= room[at->rank];
@@ -390,6 +415,34 @@ static void reductions__wrong_order(void **state)
 	spoil_all(swapped, 1);
 }
 
+/* Every node combines all, and one of them with two operands swapped. */
+static void reductions__combined_in_another_way(void **state)
+{
+	const struct cn_plan p = plan_of(cn_algorithm_find(CN_OP_ALLREDUCE, "allgather"), 0);
+	uint32_t found = 0, actions[W_NODES];
+	struct cn_err err = { 0 };
+	struct w_team t;
+	bool had;
+
+	(void)state;
+	w_team_init(&t, 5, W_UNEVEN, &seed);
+	assert_int_equal(check(&t, &p, NULL, &had, actions, &err), COLLNET_OK);
+	for (uint32_t b = 0; b < 5; b++) {
+		for (uint32_t i = 0; i < actions[b]; i++) {
+			const struct spoilt x = { b, i, swapped, NULL };
+			const int rc = check(&t, &p, &x, &had, NULL, &err);
+
+			if (had) {
+				assert_int_equal(rc, COLLNET_EINVAL);
+				assert_non_null(strstr(err.text, "is not combined as that of"));
+				found++;
+			}
+		}
+	}
+	assert_true(found >= 5 * 4);
+	w_team_done(&t);
+}
+
 static void reductions__left_out(void **state)
 {
 	(void)state;
@@ -475,12 +528,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reductions__are_right),
+		cmocka_unit_test(halving__is_right),
 		cmocka_unit_test(reduce_scatterv__is_right),
 		cmocka_unit_test(reductions__stay_in_their_scratch),
 		cmocka_unit_test(cn_power_chunks__elements),
 		cmocka_unit_test(reductions__twice),
 		cmocka_unit_test(reductions__other_bytes),
 		cmocka_unit_test(reductions__wrong_order),
+		cmocka_unit_test(reductions__combined_in_another_way),
 		cmocka_unit_test(reductions__left_out),
 		cmocka_unit_test(reductions__sent_too_early),
 		cmocka_unit_test(reductions__sent_in_any_order),

@@ -15,7 +15,8 @@
  *    that it forwards (it depends on the receive of the data, or on a later receive from the same
  *    node; for sends in turn, a dependency of an earlier send or CN_ACT_WAIT suffices);
  *  - in a reduction: every contribution is combined once, with the same bytes of others and, where
- *    the operation requires it, in the order of the ranks; data that was sent is not changed;
+ *    the operation requires it, in the order of the ranks; data that was sent is not changed; each
+ *    rank's result of an allreduce is combined in the same way, with the same operands on the left;
  *  - no cycle of waiting; in a barrier every rank's call happens before every rank's return;
  *  - with any guarantee, dependencies and lists agree with the phases: no action waits for one of a
  *    later phase, data is sent phase by phase, a synchronisation has the phase of the data before

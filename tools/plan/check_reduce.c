@@ -8,7 +8,9 @@
  * requires it, only with adjacent ranks. An action reads the result of the action that it depends
  * on, and data that a send or a copy has read is not written again. A message or a copy has one
  * value, a part of one, or several consecutive ones. At the end every byte of a result has exactly
- * the contributions that belong to it.
+ * the contributions that belong to it. In an allreduce the results of all ranks are combined in the
+ * same way, with the same operands on the left: commutative operations are not so for NaN and zeros
+ * with signs.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,7 @@ struct cell {
 	struct cn_span at;
 	uint64_t len;
 	uint64_t origin; /* in the send buffers */
+	uint64_t way;	 /* a hash of how it was combined */
 	uint32_t writer; /* action of the node */
 	bool read;	 /* by a send or a copy: it must not change */
 	uint64_t *ranks; /* a bit each */
@@ -101,17 +104,22 @@ static struct cell *find(const struct run *r, uint32_t node, const struct cn_spa
 	return NULL;
 }
 
+/* Besides its ranks: where a value is from, and how it was combined. */
+struct value {
+	uint64_t origin, way;
+};
+
 /* The value at a place of this node, or a part of it: its ranks into `set`. False: there is none.
  */
 static bool read_value(struct run *r, const struct cn_span *s, uint64_t len, bool keeps,
-		       uint64_t *set, uint64_t *origin)
+		       uint64_t *set, struct value *out)
 {
 	struct cell *x;
 
 	memset(set, 0, r->words * sizeof(*set));
 	if (s->buffer == CN_BUF_SEND) {
 		cn_bit_set(set, s->rank);
-		*origin = s->offset;
+		*out = (struct value){ s->offset, cn_mix64(s->rank) };
 		return true;
 	}
 	x = find(r, r->node, s, len);
@@ -125,11 +133,11 @@ static bool read_value(struct run *r, const struct cn_span *s, uint64_t len, boo
 	}
 	x->read = x->read || keeps;
 	memcpy(set, x->ranks, r->words * sizeof(*set));
-	*origin = x->origin + (s->offset - x->at.offset);
+	*out = (struct value){ x->origin + (s->offset - x->at.offset), x->way };
 	return true;
 }
 
-static int write_value(struct run *r, const struct cn_span *s, uint64_t len, uint64_t origin,
+static int write_value(struct run *r, const struct cn_span *s, uint64_t len, struct value v,
 		       const uint64_t *set, struct cn_err *err)
 {
 	struct node *n = &r->nodes[r->node];
@@ -156,7 +164,8 @@ static int write_value(struct run *r, const struct cn_span *s, uint64_t len, uin
 		}
 		n->ncells++;
 	}
-	x->origin = origin;
+	x->origin = v.origin;
+	x->way = v.way;
 	x->writer = r->action;
 	memcpy(x->ranks, set, r->words * sizeof(*set));
 	return COLLNET_OK;
@@ -210,7 +219,8 @@ static int receive(struct run *r, const struct cn_action *a, uint32_t from, uint
 		   struct cn_err *err)
 {
 	const uint32_t to = r->node, action = r->action;
-	uint64_t origin = 0, n;
+	struct value v = { 0 };
+	uint64_t n;
 	int rc = COLLNET_OK;
 
 	for (uint64_t at = 0; at < a->len && rc == COLLNET_OK && r->wrong->code == 0; at += n) {
@@ -221,11 +231,11 @@ static int receive(struct run *r, const struct cn_action *a, uint32_t from, uint
 		r->node = from;
 		r->action = send;
 		n = one_value(r, &src, a->len - at);
-		read_value(r, &src, n, true, r->set, &origin);
+		read_value(r, &src, n, true, r->set, &v);
 		r->node = to;
 		r->action = action;
 		if (r->wrong->code == 0) {
-			rc = write_value(r, &dst, n, origin, r->set, err);
+			rc = write_value(r, &dst, n, v, r->set, err);
 		}
 	}
 	return rc;
@@ -233,7 +243,8 @@ static int receive(struct run *r, const struct cn_action *a, uint32_t from, uint
 
 static int carry_out(struct run *r, const struct cn_action *a, struct cn_err *err)
 {
-	uint64_t *left = r->set, *right = r->set + r->words, origin, other;
+	uint64_t *left = r->set, *right = r->set + r->words;
+	struct value v, other;
 	const struct cn_check_node *n = &r->c->nodes[r->node];
 
 	if (a->len == 0) {
@@ -252,15 +263,16 @@ static int carry_out(struct run *r, const struct cn_action *a, struct cn_err *er
 	if (a->kind == CN_ACT_COPY) {
 		return receive(r, a, r->node, r->action, err);
 	}
-	if (!read_value(r, &a->src, a->len, false, left, &origin) ||
+	if (!read_value(r, &a->src, a->len, false, left, &v) ||
 	    !read_value(r, &a->right, a->len, false, right, &other)) {
 		return COLLNET_OK;
 	}
-	if (origin != other) {
+	if (v.origin != other.origin) {
 		fault(r, "it combines different bytes");
 	}
 	unite(r, left, right);
-	return write_value(r, &a->dst, a->len, origin, left, err);
+	v.way = cn_mix64(cn_mix64(v.way) + other.way);
+	return write_value(r, &a->dst, a->len, v, left, err);
 }
 
 static bool ready(const struct run *r, uint32_t node, uint32_t i)
@@ -348,6 +360,29 @@ static void check_result(struct run *r, uint32_t rank)
 			}
 		}
 		at += x->len;
+	}
+}
+
+/* The result of a rank is combined as that of rank 0. */
+static void check_ways(struct run *r, uint32_t rank)
+{
+	const uint64_t size = cn_check_recv_size(r->c, rank);
+	struct cn_span mine = { CN_BUF_RECV, rank, 0 }, first = { CN_BUF_RECV, 0, 0 };
+	char name[CN_CHECK_NAME];
+
+	while (mine.offset < size && r->wrong->code == 0) {
+		const struct cell *x = find(r, r->c->l->node_of[rank], &mine, 1),
+				  *y = find(r, r->c->l->node_of[0], &first, 1);
+		const uint64_t a = x->at.offset + x->len, b = y->at.offset + y->len;
+
+		if (x->way != y->way) {
+			cn_fail(r->wrong, COLLNET_EINVAL,
+				"byte %llu of the result of rank %u on %s is not combined as that "
+				"of rank 0",
+				(unsigned long long)mine.offset, rank,
+				cn_check_name(r->c, r->c->l->node_of[rank], name));
+		}
+		mine.offset = first.offset = a < b ? a : b;
 	}
 }
 
@@ -499,6 +534,11 @@ int cn_check_reduce(struct cn_check *c, struct cn_err *wrong, struct cn_err *err
 	for (uint32_t rank = 0; rc == COLLNET_OK && wrong->code == 0 && rank < c->l->nranks;
 	     rank++) {
 		check_result(&r, rank);
+	}
+	for (uint32_t rank = 1; rc == COLLNET_OK && wrong->code == 0 && rank < c->l->nranks &&
+				c->plan.op == CN_OP_ALLREDUCE;
+	     rank++) {
+		check_ways(&r, rank);
 	}
 	for (uint32_t b = 0; r.nodes != NULL && b < c->l->nnodes; b++) {
 		struct node *n = &r.nodes[b];

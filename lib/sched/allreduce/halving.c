@@ -143,6 +143,7 @@ static void send_chunks(struct halving *h, uint32_t i, uint32_t bit)
 	}
 }
 
+/* The lower member's is on the left: where both combine a chunk, they get the same bits. */
 static void combine_chunks(struct halving *h, uint32_t i, uint32_t bit)
 {
 	struct cn_reduction *r = &h->r;
@@ -150,6 +151,7 @@ static void combine_chunks(struct halving *h, uint32_t i, uint32_t bit)
 	const struct range all = range_of(h, i, bit), kept = range_of(h, i, 2 * bit);
 	const bool last = 2 * bit == h->w.members && (h->all || i == 0);
 	const struct cn_span to = last ? result_of(h, part, kept) : r->in[part].at;
+	const bool upper = (i & bit) != 0;
 
 	for (uint32_t t = chunks_before(h, 2 * bit); part == h->me && t-- > 0;) {
 		const uint32_t c = chunk_of(h, i, t);
@@ -157,9 +159,11 @@ static void combine_chunks(struct halving *h, uint32_t i, uint32_t bit)
 		const struct cn_value own = { within(r->value[part].at, all, x), made(h, part, c) };
 		const struct cn_value in = { within(r->in[part].at, kept, x),
 					     *entry(h, h->came, c) };
+		const struct cn_value v = cn_reduction_combine(r, upper ? in : own,
+							       upper ? own : in,
+							       within(to, kept, x), x.len);
 
-		*entry(h, h->made,
-		       c) = cn_reduction_combine(r, own, in, within(to, kept, x), x.len).made;
+		*entry(h, h->made, c) = v.made;
 	}
 	r->value[part].at = to;
 }

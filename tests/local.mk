@@ -126,6 +126,7 @@ unit_tests = \
 	tests/unit/test_receiver \
 	tests/unit/test_receiver_gaps \
 	tests/unit/test_reduce \
+	tests/unit/test_reduce_scatterv \
 	tests/unit/test_registry \
 	tests/unit/test_reload \
 	tests/unit/test_reorder \

@@ -7,6 +7,7 @@
 
 #include "sched/allgather/ring.h"
 #include "sched/planners.h"
+#include "util/byteorder.h"
 
 /* The parts of the nodes, in the order of a ring without contention where the network is known. */
 static int parts_by_node(struct cn_reduction *r)
@@ -93,6 +94,9 @@ int cn_reduction_init(struct cn_reduction *r, const struct cn_layout *l, const s
 	r->rc = check_blocks(l, p, me, err);
 	if (r->rc != COLLNET_OK) {
 		return r->rc;
+	}
+	for (uint32_t rank = 0; p->blocks != NULL && rank < l->nranks; rank++) {
+		r->digest = cn_digest(r->digest, p->blocks[0].send[rank].len);
 	}
 	out->order = CN_ORDER_IN_TURN;
 	out->phases = 0;
@@ -239,6 +243,27 @@ struct cn_value cn_reduction_move(struct cn_reduction *r, struct cn_value v, str
 		r->out->phases = phase + 1;
 	}
 	return moved;
+}
+
+void cn_reduction_agree(struct cn_reduction *r, uint32_t from, uint32_t to, uint32_t phase)
+{
+	struct cn_action a = { .kind = from == r->me ? CN_ACT_SEND : CN_ACT_RECV,
+			       .peer = from == r->me ? to : from,
+			       .phase = phase,
+			       .src = { .buffer = CN_BUF_DIGEST },
+			       .len = sizeof(a.src.offset) };
+
+	if (r->p->blocks == NULL || from == to) {
+		return;
+	}
+	if (phase >= r->out->phases) {
+		r->out->phases = phase + 1;
+	}
+	if (from == r->me || to == r->me) {
+		cn_put_be64((uint8_t *)&a.src.offset, r->digest);
+		a.dst = a.src;
+		add(r, &a);
+	}
 }
 
 void cn_reduction_wait(struct cn_reduction *r, struct cn_value v)

@@ -43,6 +43,7 @@ struct cn_reduction {
 	int rc; /* of the first failure; nothing is added after it */
 	struct cn_part *parts;
 	uint32_t nparts;
+	uint64_t digest;	/* of the blocks' sizes, if they have sizes of their own */
 	uint64_t *used;		/* [nranks] bytes of scratch */
 	struct cn_value *value; /* [nparts] for the planners */
 	struct cn_value *in;	/* [nparts] likewise */
@@ -88,6 +89,9 @@ struct cn_value cn_reduction_move(struct cn_reduction *r, struct cn_value v, str
 /* left op right, both in the memory of the rank of `to`, which may be the place of one of them. */
 struct cn_value cn_reduction_combine(struct cn_reduction *r, struct cn_value left,
 				     struct cn_value right, struct cn_span to, uint64_t len);
+/* Sends a digest of the blocks' sizes from one node to another, which compares it with its own;
+ * nothing if no block has a size of its own. */
+void cn_reduction_agree(struct cn_reduction *r, uint32_t from, uint32_t to, uint32_t phase);
 /* The sends that follow wait for the value, which is on this node. */
 void cn_reduction_wait(struct cn_reduction *r, struct cn_value v);
 /*

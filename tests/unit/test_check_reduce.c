@@ -270,6 +270,41 @@ static void check_scratch(const struct w_team *t, const struct cn_plan *p)
 	cn_sched_reset(&s);
 }
 
+/* The digest of the sizes at one end of a message. */
+static bool other_digest(struct cn_action *a, uint32_t i, const struct cn_sched *s)
+{
+	(void)i;
+	(void)s;
+	a->src.offset ^= 1;
+	a->dst.offset ^= 1;
+	return a->src.buffer == CN_BUF_DIGEST;
+}
+
+static bool short_digest(struct cn_action *a, uint32_t i, const struct cn_sched *s)
+{
+	(void)i;
+	(void)s;
+	a->len--;
+	return a->src.buffer == CN_BUF_DIGEST;
+}
+
+static void spoil_digests(const struct w_team *t, const struct cn_plan *p, uint32_t actions)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < 2 * actions; i++) {
+		const struct spoilt x = { 0, i / 2, i % 2 == 0 ? other_digest : short_digest,
+					  NULL };
+		struct cn_err err = { 0 };
+		bool had;
+		const int rc = check(t, p, &x, &had, NULL, &err);
+
+		assert_true(!had || rc == COLLNET_EINVAL);
+		found += had;
+	}
+	assert_true(found > 0 || t->layout.nnodes == 1);
+}
+
 /* Blocks of sizes of their own, some of no bytes, one of them long, on every team; and what does
  * not fit together. */
 static void reduce_scatterv__is_right(void **state)
@@ -286,6 +321,7 @@ static void reduce_scatterv__is_right(void **state)
 		struct cn_sched s = { 0 };
 		struct cn_err err = { 0 };
 		struct w_team t;
+		uint32_t actions[W_NODES];
 		uint64_t at = 0;
 		bool had;
 
@@ -301,9 +337,12 @@ static void reduce_scatterv__is_right(void **state)
 		p.bytes = 0;
 		p.root = 0;
 		p.blocks = all;
-		if (check(&t, &p, NULL, &had, NULL, &err) != COLLNET_OK) {
+		if (check(&t, &p, NULL, &had, actions, &err) != COLLNET_OK) {
 			fail_msg("reduce_scatterv by %s on %u nodes: %s", a->name, t.layout.nnodes,
 				 err.text);
+		}
+		if (i < 24) {
+			spoil_digests(&t, &p, actions[0]);
 		}
 		check_scratch(&t, &p);
 		memcpy(blocks[1], blocks[0], sizeof(blocks[1]));

@@ -217,6 +217,9 @@ static const char *span_fault(const struct cn_check *c, const struct cn_span *s,
 	if (s->buffer == CN_BUF_NONE) {
 		return len == 0 ? NULL : "it moves bytes, but has no buffer";
 	}
+	if (s->buffer == CN_BUF_DIGEST) {
+		return NULL;
+	}
 	if (s->rank >= c->l->nranks || c->l->node_of[s->rank] != owner) {
 		return "its data belongs to a rank of another node";
 	}
@@ -247,7 +250,7 @@ static const char *reduce_fault(const struct cn_check *c, uint32_t node, const s
 		return "it depends on an action that is not before it";
 	}
 	if (a->src.rank != a->dst.rank || a->right.rank != a->dst.rank ||
-	    a->right.buffer == CN_BUF_NONE) {
+	    a->right.buffer == CN_BUF_NONE || a->right.buffer == CN_BUF_DIGEST) {
 		return "its operands and its result are not of one rank";
 	}
 	return span_fault(c, &a->right, a->len, node);
@@ -255,7 +258,17 @@ static const char *reduce_fault(const struct cn_check *c, uint32_t node, const s
 
 static bool known_buffer(const struct cn_check *c, enum cn_buffer b)
 {
-	return b <= CN_BUF_RECV || (b == CN_BUF_SCRATCH && cn_op_reduces(c->plan.op));
+	return b <= CN_BUF_RECV || (b == CN_BUF_SCRATCH && cn_op_reduces(c->plan.op)) ||
+	       (b == CN_BUF_DIGEST && cn_op_is_vector(c->plan.op));
+}
+
+/* True for a digest that is not a message, or not the same at both ends. */
+static bool bad_digest(const struct cn_action *a)
+{
+	const bool is_message = a->kind == CN_ACT_SEND || a->kind == CN_ACT_RECV;
+
+	return (a->src.buffer == CN_BUF_DIGEST || a->dst.buffer == CN_BUF_DIGEST) &&
+	       (!is_message || !cn_span_same(&a->src, &a->dst) || a->len != sizeof(a->src.offset));
 }
 
 static const char *action_fault(const struct cn_check *c, uint32_t node, const struct cn_sched *s,
@@ -267,7 +280,7 @@ static const char *action_fault(const struct cn_check *c, uint32_t node, const s
 	const char *fault;
 
 	if (a->kind > (reduces ? CN_ACT_REDUCE : CN_ACT_WAIT) || a->dep > CN_DEP_STREAM ||
-	    !known_buffer(c, a->src.buffer) || !known_buffer(c, a->dst.buffer)) {
+	    !known_buffer(c, a->src.buffer) || !known_buffer(c, a->dst.buffer) || bad_digest(a)) {
 		return "it is of an unknown kind";
 	}
 	if (a->dep != CN_DEP_NONE && a->dep_on >= i) {

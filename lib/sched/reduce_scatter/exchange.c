@@ -6,6 +6,11 @@
  * blocks, and for operations that are not commutative. Places, order and window are those of the
  * synchronous shuffle exchange: contention-aware numbers, and frame by frame over the destinations,
  * so that the frames that a node has in flight are for nodes behind different switches.
+ *
+ * Where blocks have sizes of their own, a digest of all sizes precedes those for a node of several
+ * ranks, because frames show their sum alone. To a node of one rank the frame shows the size,
+ * unless that is 0, for which there is no frame. So the node before it sends it a digest: if two
+ * nodes do not agree, neither do two neighbours.
  */
 #include <stdlib.h>
 
@@ -35,10 +40,29 @@ static void arrived(struct exchange *e, uint32_t x, uint32_t rank, struct cn_val
 	}
 }
 
+/* True for one part of each node. */
+static bool is_first(const struct cn_reduction *r, uint32_t x)
+{
+	return r->parts[x].ranks == r->l->ranks + r->l->first[r->parts[x].node];
+}
+
+/* Sends the digest of the sizes, once per pair of nodes, if the pair has one. */
+static void agree(struct cn_reduction *r, uint32_t x, uint32_t to, uint32_t phase)
+{
+	const uint32_t from_node = r->parts[x].node, to_node = r->parts[to].node,
+		       ranks = r->l->first[to_node + 1] - r->l->first[to_node];
+
+	if (is_first(r, x) && is_first(r, to) &&
+	    (ranks > 1 || (from_node + 1) % r->l->nnodes == to_node)) {
+		cn_reduction_agree(r, from_node, to_node, phase);
+	}
+}
+
 static void send_blocks(struct exchange *e, uint32_t x, uint32_t to, uint32_t step)
 {
 	struct cn_reduction *r = &e->r;
 
+	agree(r, x, to, step - 1);
 	for (uint32_t k = 0; k < r->parts[to].n; k++) {
 		const uint32_t rank = r->parts[to].ranks[k];
 		const struct cn_block b = cn_reduction_block(r, rank);

@@ -7,6 +7,9 @@
  * node for each chunk: only for commutative operations.
  *
  * A node's ranks share the arithmetic: a chunk's number selects one of them.
+ *
+ * A digest of the sizes precedes chunks that have sizes of their own, from each node to the next:
+ * frames show the sum of a step's chunks alone.
  */
 #include "sched/reduce_scatter/ring.h"
 
@@ -29,6 +32,9 @@ static void step(struct cn_reduction *r, struct cn_chunk *k, uint32_t c, uint32_
 
 void cn_ring_reduce_scatter(struct cn_reduction *r, struct cn_chunk *chunks, uint32_t n)
 {
+	for (uint32_t i = 0; i < r->nparts; i++) {
+		cn_reduction_agree(r, r->parts[i].node, r->parts[(i + 1) % r->nparts].node, 0);
+	}
 	for (uint32_t c = 0; c < n; c++) {
 		struct cn_chunk *k = &chunks[c];
 		const struct cn_part *first = &r->parts[(k->owner + 1) % r->nparts];

@@ -31,7 +31,7 @@ grep -q '^#define HAVE_PCAP' "$BUILD/config.h" || exit $status
 # In place of libpcap, an empty library.
 echo 'int nothing;' >"$t/nothing.c"
 ${CC:-cc} -shared -fPIC -o "$t/libpcap.so.0.8" "$t/nothing.c" || exit 1
-LD_LIBRARY_PATH="$t:$LD_LIBRARY_PATH" "$PREFIX/sbin/collnetd" --link pcap -i lo --user none \
+LD_LIBRARY_PATH="$t:$LD_LIBRARY_PATH" "$PREFIX/sbin/collnetd" --link pcap --encapsulation raw -i lo --user none \
 	--socket "$t/socket" >"$t/out" 2>&1 && status=1
 grep -q 'link pcap needs pcap_create() of libpcap.so.0.8: install .* libpcap0.8' "$t/out" || {
 	cat "$t/out"

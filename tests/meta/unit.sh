@@ -14,7 +14,7 @@ echo 'host n17' >"$t/topology"
 sed -e 's/^#\([a-z]\)/\1/' -e "s|/etc/collnet/topology|$t/topology|" \
 	-e "s|/etc/collnet/key|$t/key|" "$example" >"$t/conf"
 # It is refused for its interface, not for its configuration.
-timeout 10 "$PREFIX/sbin/collnetd" --config "$t/conf" --interface lo --user none >"$t/out" 2>&1
+timeout 10 "$PREFIX/sbin/collnetd" --config "$t/conf" --interface lo --user none --group "$(id -gn)" >"$t/out" 2>&1
 grep -q 'interface lo is not Ethernet' "$t/out" && ! grep -q "$t/conf" "$t/out" || {
 	cat "$t/out"
 	exit 1

@@ -471,8 +471,7 @@ static int enter_all(size_t n, collnet_request_t *const *requests, struct collne
 	return rc == COLLNET_OK ? rc : cn_leave(*c, rc);
 }
 
-/* All of a set that is over. The first error counts; that a deadline passed counts least, because
- * another error may be why. */
+/* All of a set that is over. The first error counts; a deadline's least: another may be why. */
 static int collect_all(struct collnet *c, size_t n, collnet_request_t **requests, int *statuses)
 {
 	struct cn_err first = { .code = COLLNET_OK };

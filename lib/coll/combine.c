@@ -75,6 +75,10 @@ FLOATING(f64, double)
 
 /* ---- elements of 16 bits ---------------------------------------------------------------- */
 
+/* A result that is not a number is the same one for all operands: of two of them, the compiler may
+ * select another one in the vector loop than in the loop of the rest, and ranks cut blocks in
+ * different places. */
+
 static inline float float_of(uint32_t bits)
 {
 	float f;
@@ -100,9 +104,8 @@ static inline uint16_t to_bf16(float f)
 {
 	const uint32_t bits = bits_of(f);
 
-	if ((bits & 0x7fffffff) >
-	    0x7f800000) { /* not a number: still none without its lower half */
-		return (uint16_t)(bits >> 16 | 0x40);
+	if ((bits & 0x7fffffff) > 0x7f800000) {
+		return 0x7fc0;
 	}
 	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
@@ -136,12 +139,10 @@ static inline uint16_t to_f16(float f)
 	const uint32_t subnormal = bits_of(float_of((uint32_t)size) + 0.5F) - 0x3f000000;
 	const uint32_t exact = (uint32_t)size - 0x38000000;
 	const uint32_t normal = (exact + 0xfff + (exact >> 13 & 1)) >> 13;
-	const uint32_t none = 0x7e00 | ((uint32_t)size >> 13 & 0x3ff); /* not a number */
 	uint32_t half = pick(size < 0x38800000, subnormal, normal);
 
 	half = pick(size >= 0x477ff000, 0x7c00, half); /* 65520 and above round to infinity */
-	half = pick(size > 0x7f800000, none, half);
-	return (uint16_t)(sign | half);
+	return (uint16_t)pick(size > 0x7f800000, 0x7e00, sign | half);
 }
 
 #define SHORT_FLOATING(prefix, from, to)                                                           \

@@ -108,6 +108,35 @@ static void combine__bfloat16(void **state)
 	floats_of_16_bits(COLLNET_BFLOAT16, 7);
 }
 
+/* Of two operands that are none, neither is the result: which one is a matter of the compiler. */
+static void combine__what_is_not_a_number(void **state)
+{
+	static const struct {
+		enum collnet_type type;
+		uint16_t one, other, infinite, number;
+	} of[] = {
+		{ COLLNET_FLOAT16, 0x7e01, 0xfe02, 0x7c00, 0x3c00 },
+		{ COLLNET_BFLOAT16, 0x7fc1, 0xffc2, 0x7f80, 0x3f80 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		const enum collnet_type t = of[i].type;
+		const uint16_t none = one16(t, COLLNET_SUM, of[i].one, of[i].other);
+
+		assert_true((none & 0x7fff) > of[i].infinite);
+		for (int op = 0; op < 2; op++) {
+			const enum collnet_op o = op == 0 ? COLLNET_SUM : COLLNET_PROD;
+
+			assert_int_equal(one16(t, o, of[i].one, of[i].other), none);
+			assert_int_equal(one16(t, o, of[i].other, of[i].one), none);
+			assert_int_equal(one16(t, o, of[i].number, of[i].other), none);
+		}
+		assert_int_equal(one16(t, COLLNET_SUM, of[i].infinite, of[i].infinite | 0x8000),
+				 none);
+	}
+}
+
 static void combine__integers_wrap(void **state)
 {
 	const int64_t a = INT64_MAX, b = 1;
@@ -301,6 +330,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(combine__float16),
 		cmocka_unit_test(combine__bfloat16),
+		cmocka_unit_test(combine__what_is_not_a_number),
 		cmocka_unit_test(combine__integers_wrap),
 		cmocka_unit_test(combine__pairs),
 		cmocka_unit_test(combine__lengths_and_places),

@@ -27,7 +27,8 @@ int cn_link_open_pcap(const struct cn_link_config *config, const struct cn_inter
 int cn_link_open_udp(const struct cn_link_config *config, const struct cn_interface *i,
 		     struct cn_link **out, struct cn_err *err);
 
-/* Loads the libraries of the pcap link, once; cn_link_open_pcap() does so, too. */
+/* Checks the encapsulation, and loads the libraries of the pcap link, once; cn_link_open_pcap()
+ * does so, too. */
 int cn_link_prepare_pcap(const struct cn_link_config *config, struct cn_err *err);
 
 /* The value for SO_SNDBUF with which `frames` frames of this MTU wait in the kernel. */

@@ -92,9 +92,7 @@ bool cn_link_lacks_address(const char *kind, const char *interface)
 
 void cn_link_advise(const struct cn_link *l)
 {
-	if (!cn_link_is_udp(l->ops->name)) {
-		cn_offload_advise(l->interface, l->encapsulation);
-	}
+	cn_offload_advise(l->interface, l->encapsulation);
 	if (l->receive_buffer > 0 && l->receive_buffer < receive_buffer) {
 		cn_log(COLLNET_LOG_INFO,
 		       "interface %s: the receive buffer is %d KiB, and frames are lost where more "
@@ -309,7 +307,6 @@ int cn_link_open(const struct cn_link_config *config, struct cn_link **out, stru
 	r = kinds[k].open(&c, &i, out, err);
 	if (r == COLLNET_OK) {
 		(*out)->rate = cn_interface_rate((*out)->send_fd, (*out)->interface);
-		(*out)->encapsulation = c.encapsulation;
 	}
 	return r;
 }

@@ -186,13 +186,13 @@ static int set_offloads(struct packet_link *p, struct cn_err *err)
 	const int on = 1;
 	const int fd = p->link.recv_fd;
 
-	if (p->encapsulation == CN_ENCAPSULATION_RAW ||
+	if (p->link.encapsulation == CN_ENCAPSULATION_RAW ||
 	    setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)) < 0 ||
 	    setsockopt(p->link.send_fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)) < 0) {
 		return 0;
 	}
 	p->vnet = p->gso = true;
-	p->probe = p->encapsulation == CN_ENCAPSULATION_UDP;
+	p->probe = p->link.encapsulation == CN_ENCAPSULATION_UDP;
 	p->large = malloc(sizeof(struct virtio_net_hdr) + PACKET_LARGE);
 	if (p->large == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a link");
@@ -279,8 +279,8 @@ int cn_link_open_packet(const struct cn_link_config *config, const struct cn_int
 	p->link.send_fd = -1;
 	memcpy(p->link.mac, i->mac, sizeof(p->link.mac));
 	memcpy(p->link.interface, i->name, sizeof(i->name));
-	p->encapsulation = config->encapsulation;
-	p->head_bytes = (uint32_t)cn_head_bytes(p->encapsulation);
+	p->link.encapsulation = config->encapsulation;
+	p->head_bytes = (uint32_t)cn_head_bytes(p->link.encapsulation);
 	p->ethertype = config->ethertype;
 	p->silent_drops = UINT64_MAX;
 	r = open_sockets(p, config, i, err);

@@ -37,7 +37,6 @@ struct packet_headers {
 
 struct packet_link {
 	struct cn_link link;
-	enum cn_encapsulation encapsulation;
 	uint16_t ethertype;  /* and UDP or TCP port */
 	uint32_t head_bytes; /* cn_head_bytes() of the encapsulation */
 	bool vnet;	     /* a struct virtio_net_hdr precedes each frame, in both directions */

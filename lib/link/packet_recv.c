@@ -105,12 +105,12 @@ static bool find_place(const struct packet_link *p, const struct tpacket2_hdr *h
 		.ether = frame,
 		.data = frame + p->head_bytes,
 		.len = vnet->gso_size,
-		.encapsulation = p->encapsulation,
+		.encapsulation = p->link.encapsulation,
 	};
 
 	/* The filter accepted it: our EtherType, or UDP or TCP to our port. */
 	return p->link.place != NULL && vnet->gso_type != VIRTIO_NET_HDR_GSO_NONE &&
-	       is_trusted(vnet, status) && cn_encapsulation_of(frame) == p->encapsulation &&
+	       is_trusted(vnet, status) && cn_encapsulation_of(frame) == p->link.encapsulation &&
 	       h->tp_snaplen >= p->head_bytes + PACKET_HEADER_MAX &&
 	       p->link.place(p->link.place_ctx, &first, place) &&
 	       place->header <= PACKET_HEADER_MAX && place->header < vnet->gso_size;
@@ -200,7 +200,7 @@ static uint32_t frames_lost(const struct packet_link *p, const struct tpacket2_h
 	const uint8_t *frame = (const uint8_t *)h + h->tp_mac;
 	struct virtio_net_hdr vnet = { 0 };
 
-	if (cn_encapsulation_of(frame) != p->encapsulation) {
+	if (cn_encapsulation_of(frame) != p->link.encapsulation) {
 		return 0;
 	}
 	if (p->vnet) {
@@ -241,7 +241,7 @@ static void receive_slot(struct packet_link *p, const struct tpacket2_hdr *h, ui
 	}
 	s.size = vnet.gso_type != VIRTIO_NET_HDR_GSO_NONE ? vnet.gso_size : 0;
 	if (apart.placed > 0 &&
-	    (s.encapsulation != p->encapsulation || s.left != len - p->head_bytes)) {
+	    (s.encapsulation != p->link.encapsulation || s.left != len - p->head_bytes)) {
 		return; /* it was split by another length */
 	}
 	s.placed = apart.placed;

@@ -59,7 +59,7 @@ static size_t put_datagram(struct packet_link *p, struct packet_headers *h, stru
 {
 	size_t n = 1 + cn_super_frame_iov(v + 1, f, k);
 	struct cn_headers headers = {
-		.encapsulation = p->encapsulation,
+		.encapsulation = p->link.encapsulation,
 		.addresses = f->head,
 		.port = p->ethertype,
 		.flow = f->flow,
@@ -77,7 +77,7 @@ static size_t put_datagram(struct packet_link *p, struct packet_headers *h, stru
 		for (size_t i = 1; i < n; i++) {
 			sum = cn_ip_sum(sum, v[i].iov_base, v[i].iov_len);
 		}
-		cn_headers_finish(h->head, p->encapsulation, sum);
+		cn_headers_finish(h->head, p->link.encapsulation, sum);
 		v[0] = to_iovec(h->head, p->head_bytes);
 		return n;
 	}
@@ -85,10 +85,10 @@ static size_t put_datagram(struct packet_link *p, struct packet_headers *h, stru
 		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
 		.hdr_len = (uint16_t)p->head_bytes,
 		.csum_start = CN_CHECKSUM_START,
-		.csum_offset = (uint16_t)cn_checksum_offset(p->encapsulation),
+		.csum_offset = (uint16_t)cn_checksum_offset(p->link.encapsulation),
 	};
 	if (k > 1) {
-		h->vnet.gso_type = p->encapsulation == CN_ENCAPSULATION_TCP
+		h->vnet.gso_type = p->link.encapsulation == CN_ENCAPSULATION_TCP
 					   ? VIRTIO_NET_HDR_GSO_TCPV4
 					   : VIRTIO_NET_HDR_GSO_UDP_L4;
 		h->vnet.gso_size = (uint16_t)cn_super_frame_size(f);
@@ -104,7 +104,7 @@ static size_t put_message(struct packet_link *p, size_t at, struct iovec *v,
 	struct msghdr *m = &p->messages[at].msg_hdr;
 	size_t k = 1;
 
-	if (p->encapsulation == CN_ENCAPSULATION_RAW) {
+	if (p->link.encapsulation == CN_ENCAPSULATION_RAW) {
 		m->msg_iovlen = put_raw(v, f);
 	} else {
 		k = p->gso && p->single_until == 0
@@ -226,7 +226,7 @@ static void log_single_frames(const struct packet_link *p, int e)
 {
 	const char *interface = p->link.interface;
 
-	if (p->encapsulation == CN_ENCAPSULATION_UDP && e == EINVAL) {
+	if (p->link.encapsulation == CN_ENCAPSULATION_UDP && e == EINVAL) {
 		cn_log(COLLNET_LOG_INFO,
 		       "interface %s: this kernel takes frames of the encapsulation udp only one by "
 		       "one (Linux 6.2 and later several at once): encapsulation tcp on all nodes "
@@ -236,7 +236,7 @@ static void log_single_frames(const struct packet_link *p, int e)
 		cn_log(COLLNET_LOG_INFO,
 		       "interface %s refused a super-frame of the encapsulation %s: %s; single "
 		       "frames are sent",
-		       interface, cn_encapsulation_name(p->encapsulation), cn_strerror(e));
+		       interface, cn_encapsulation_name(p->link.encapsulation), cn_strerror(e));
 	}
 }
 

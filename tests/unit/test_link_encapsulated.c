@@ -314,14 +314,14 @@ static void offload__super_frames_without_room(void **state)
 	link_send_burst(link_a, link_b->mac, 300);
 	seen = link_count_received(link_b, 300);
 	assert_in_range(seen, 0, 250);
-	((struct packet_link *)link_b)->encapsulation = CN_ENCAPSULATION_RAW;
+	link_b->encapsulation = CN_ENCAPSULATION_RAW;
 	link_send_burst(link_a, link_b->mac, 300);
 	while (cn_link_recv(link_b, f, BATCH) > 0 || link_readable(link_b, SILENCE_MS)) {
 		cn_link_release(link_b);
 	}
 	cn_link_counters(link_b, &n);
 	assert_int_equal(n.ring_drops, 300 - seen);
-	((struct packet_link *)link_b)->encapsulation = link_encapsulation;
+	link_b->encapsulation = link_encapsulation;
 }
 
 /* An interface t0 whose cable is a descriptor; -1: the system has none for us. */

@@ -406,20 +406,20 @@ static void admit(struct cn_daemon *d, int fd)
 	struct cn_client *c = NULL;
 	struct cn_user *user;
 	struct cn_err err;
+	bool allowed;
 	int rc;
 
-	if (!peer_allowed(d, fd, &cred)) {
+	allowed = peer_allowed(d, fd, &cred);
+	user = cn_user_find(d, cred.uid);
+	if (!allowed) {
 		rc = cn_fail(&err, COLLNET_EPERM,
 			     "no permission to use collnetd: join the group of its socket, or see "
 			     "socket-mode in collnetd.conf(5)");
-		user = cn_user_find(d, cred.uid);
 	} else if (d->subuids.lacks_users && cred.uid == CN_UNMAPPED_USER) {
 		rc = cn_fail(&err, COLLNET_EPERM,
 			     "collnetd runs in a user namespace that does not map this user, or "
 			     "not all others: start it in one that maps all users");
-		user = cn_user_find(d, cred.uid);
 	} else {
-		user = cn_user_find(d, cred.uid);
 		rc = check_room(d, user, &err);
 	}
 	if (rc == COLLNET_OK) {

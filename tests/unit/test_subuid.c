@@ -18,7 +18,7 @@
 
 static struct cn_subuids s;
 
-static void read_text(const char *text)
+static void read_by(void (*reader)(struct cn_subuids *, const char *), const char *text)
 {
 	char path[] = "/tmp/collnet-subuid.XXXXXX";
 	const int fd = mkstemp(path);
@@ -26,8 +26,13 @@ static void read_text(const char *text)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 	close(fd);
-	cn_subuid_read(&s, path);
+	reader(&s, path);
 	unlink(path);
+}
+
+static void read_text(const char *text)
+{
+	read_by(cn_subuid_read, text);
 }
 
 static void subuid__ranges(void **state)
@@ -51,14 +56,7 @@ static void subuid__ranges(void **state)
 
 static bool maps_all(const char *text)
 {
-	char path[] = "/tmp/collnet-subuid.XXXXXX";
-	const int fd = mkstemp(path);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-	close(fd);
-	cn_subuid_read_map(&s, path);
-	unlink(path);
+	read_by(cn_subuid_read_map, text);
 	return !s.lacks_users;
 }
 

@@ -98,8 +98,8 @@ static void wait_until(double then)
 }
 
 /*
- * Rank 0 calls when another one's call is about to pass its deadline, a little earlier each time:
- * its own may succeed where the other fails. Whoever failed, all ranks can call again.
+ * Rank 0 calls when another rank's call is about to pass its deadline, a little earlier each time.
+ * Its call may succeed while the other one fails. Afterwards all ranks can call again.
  */
 static void at_the_deadline(collnet_team_t *t, double timeout_us)
 {

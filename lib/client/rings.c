@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define SOCKET_EVERY CN_MS
-#define FUTEX_FOR    (5 * CN_MS)
+#define FUTEX_FOR    (20 * CN_MS)
 #define LATE_RETRY   (10 * CN_MS)   /* interval of checks whether the daemon is blocked */
 #define BLOCKED_FOR  (2000 * CN_MS) /* afterwards: it serves requests and ends late ones */
 

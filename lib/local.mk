@@ -137,7 +137,10 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/alltoall/linear.c \
 	lib/sched/alltoall/pairwise.c \
 	lib/sched/alltoall/shuffle.c \
+	lib/sched/barrier/barrier.c \
+	lib/sched/barrier/barrier.h \
 	lib/sched/barrier/dissemination.c \
+	lib/sched/barrier/doubling.c \
 	lib/sched/allreduce/chain.c \
 	lib/sched/allreduce/allgather.c \
 	lib/sched/allreduce/doubling.c \

@@ -22,6 +22,7 @@ cn_planner cn_plan_allgather_lr2;
 cn_planner cn_plan_allgather_lr3;
 cn_planner cn_plan_allgather_doubling;
 cn_planner cn_plan_barrier_dissemination;
+cn_planner cn_plan_barrier_doubling;
 cn_planner cn_plan_bcast_smp;
 cn_planner cn_plan_bcast_chain;
 cn_planner cn_plan_bcast_binary;

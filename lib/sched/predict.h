@@ -62,6 +62,7 @@ cn_predictor cn_predict_lr2;
 cn_predictor cn_predict_lr3;
 cn_predictor cn_predict_doubling; /* allgather */
 cn_predictor cn_predict_dissemination;
+cn_predictor cn_predict_barrier_doubling;
 cn_predictor cn_predict_bcast;	  /* all of them */
 cn_predictor cn_predict_furthest; /* scatter */
 cn_predictor cn_predict_windowed; /* gather */

@@ -135,6 +135,14 @@ static const struct cn_algorithm algorithms[] = {
 		.predict = cn_predict_dissemination,
 	},
 	{
+		.id = 13,
+		.op = CN_OP_BARRIER,
+		.name = "doubling",
+		.description = "recursive doubling: pairs exchange, which acknowledges as well",
+		.plan = cn_plan_barrier_doubling,
+		.predict = cn_predict_barrier_doubling,
+	},
+	{
 		.id = 16,
 		.op = CN_OP_BCAST,
 		.name = "smp",

@@ -70,7 +70,7 @@ began=$(date +%s)
 chain 2 3 >net
 compile allgather:lr3 bcast:smp:4 scatter:furthest:2 gather:nearest:5 barrier:dissemination
 run 1 0 1 7 3000
-compile alltoall:shuffle allgather:ring bcast:binary
+compile alltoall:shuffle allgather:ring bcast:binary barrier:doubling
 run 2 0 1 7 3000
 echo "ok: six hosts, $(($(date +%s) - began)) s"
 

@@ -135,7 +135,8 @@ static void engine__mismatches(void **state)
 		{ CN_OP_ALLTOALL, "shuffle", 5000 },   { CN_OP_ALLTOALL, "pairwise", 100 },
 		{ CN_OP_ALLTOALL, "linear", 100 },     { CN_OP_ALLGATHER, "ring", 100 },
 		{ CN_OP_ALLGATHER, "ring", 0 },	       { CN_OP_ALLGATHER, "ring", 3 * PAYLOAD },
-		{ CN_OP_BARRIER, "dissemination", 0 }, { CN_OP_ALLGATHER, "doubling", 0 },
+		{ CN_OP_BARRIER, "dissemination", 0 }, { CN_OP_BARRIER, "doubling", 0 },
+		{ CN_OP_ALLGATHER, "doubling", 0 },
 	};
 	const uint32_t n = sizeof(calls) / sizeof(calls[0]);
 	struct cn_err err;

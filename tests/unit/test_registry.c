@@ -28,6 +28,7 @@ static void cn_algorithms__ids_and_names_are_fixed(void **state)
 		{ 11, CN_OP_ALLGATHER, "lr3", CN_WINDOW_LINK },
 		{ 12, CN_OP_ALLGATHER, "doubling", CN_WINDOW_EXCHANGE },
 		{ 12, CN_OP_BARRIER, "dissemination", CN_WINDOW_NONE },
+		{ 13, CN_OP_BARRIER, "doubling", CN_WINDOW_NONE },
 	};
 
 	(void)state;

@@ -106,11 +106,10 @@ static void cn_algorithms__right_everywhere(void **state)
 }
 
 /* While one node has not come, nobody leaves, whatever the order of events. */
-static void cn_plan_barrier_dissemination__holds_everybody(void **state)
+static void holds_everybody(const char *algorithm)
 {
-	(void)state;
 	for (uint32_t n = 2; n <= W_NODES; n++) {
-		struct cn_plan p = plan_of(NULL, CN_OP_BARRIER, 0);
+		struct cn_plan p = plan_of(algorithm, CN_OP_BARRIER, 0);
 		struct w_team t;
 
 		w_team_init(&t, n, W_ONE, &seed);
@@ -129,13 +128,20 @@ static void cn_plan_barrier_dissemination__holds_everybody(void **state)
 	}
 }
 
+static void cn_plan_barrier__holds_everybody(void **state)
+{
+	(void)state;
+	holds_everybody("dissemination");
+	holds_everybody("doubling");
+}
+
 static void cn_plan_barrier_dissemination__rounds(void **state)
 {
 	static const uint32_t want[] = { 0, 0, 1, 2, 2, 3, 3, 3, 3, 4 };
 
 	(void)state;
 	for (uint32_t n = 1; n < 10; n++) {
-		struct cn_plan p = plan_of(NULL, CN_OP_BARRIER, 0);
+		struct cn_plan p = plan_of("dissemination", CN_OP_BARRIER, 0);
 		struct cn_sched s = { 0 };
 		struct w_team t;
 
@@ -144,6 +150,32 @@ static void cn_plan_barrier_dissemination__rounds(void **state)
 		assert_int_equal(s.phases, want[n]);
 		assert_int_equal(s.n, 2 * want[n]);
 		cn_sched_reset(&s);
+		w_team_done(&t);
+	}
+}
+
+/* Messages of all nodes, and phases: those of a power of two exchange; others have one each way. */
+static void cn_plan_barrier_doubling__messages(void **state)
+{
+	static const uint32_t phases[] = { 0, 0, 1, 3, 2, 4, 4, 4, 3, 5 },
+			      messages[] = { 0, 0, 2, 4, 8, 10, 12, 14, 24, 26 };
+
+	(void)state;
+	for (uint32_t n = 1; n < 10; n++) {
+		struct cn_plan p = plan_of("doubling", CN_OP_BARRIER, 0);
+		uint32_t actions = 0;
+		struct w_team t;
+
+		w_team_init(&t, n, W_TWO, &seed);
+		for (uint32_t me = 0; me < n; me++) {
+			struct cn_sched s = { 0 };
+
+			assert_int_equal(cn_sched_plan(&t.layout, &p, me, &s, NULL), COLLNET_OK);
+			assert_int_equal(s.phases, phases[n]);
+			actions += s.n;
+			cn_sched_reset(&s);
+		}
+		assert_int_equal(actions, 2 * messages[n]);
 		w_team_done(&t);
 	}
 }
@@ -459,8 +491,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cn_algorithms__right_everywhere),
-		cmocka_unit_test(cn_plan_barrier_dissemination__holds_everybody),
+		cmocka_unit_test(cn_plan_barrier__holds_everybody),
 		cmocka_unit_test(cn_plan_barrier_dissemination__rounds),
+		cmocka_unit_test(cn_plan_barrier_doubling__messages),
 		cmocka_unit_test(cn_plan_alltoall_shuffle__permutation_order),
 		cmocka_unit_test(cn_plan_alltoall_pairwise__rounds_wait),
 		cmocka_unit_test(cn_plan_alltoall_linear__rank_order_at_once),

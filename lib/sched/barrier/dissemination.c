@@ -7,34 +7,19 @@
  * A send waits for the receive of the previous round. Sends are in list order, so by then all
  * earlier receives are complete too.
  */
-#include "sched/planners.h"
+#include "sched/barrier/barrier.h"
 
 int cn_plan_barrier_dissemination(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 				  struct cn_sched *out, struct cn_err *err)
 {
-	uint32_t n = l->nnodes, phase = 0;
+	const uint32_t n = l->nnodes;
+	int rc = COLLNET_OK;
 
 	(void)p;
 	out->order = CN_ORDER_IN_TURN;
-	for (uint32_t distance = 1; distance < n; distance *= 2, phase++) {
-		struct cn_action send = { .kind = CN_ACT_SEND, .phase = phase };
-		struct cn_action recv = { .kind = CN_ACT_RECV, .phase = phase };
-		int rc;
-
-		send.peer = (me + distance) % n;
-		recv.peer = (me + n - distance) % n;
-		if (phase > 0) {
-			send.dep = CN_DEP_COMPLETE;
-			send.dep_on = out->n - 1;
-		}
-		rc = cn_sched_add(out, &send, err);
-		if (!rc) {
-			rc = cn_sched_add(out, &recv, err);
-		}
-		if (rc) {
-			return rc;
-		}
+	for (uint32_t distance = 1; rc == COLLNET_OK && distance < n; distance *= 2) {
+		rc = cn_barrier_round(out, (me + distance) % n, (me + n - distance) % n,
+				      out->phases++, err);
 	}
-	out->phases = phase;
-	return COLLNET_OK;
+	return rc;
 }

@@ -153,6 +153,7 @@ unit_tests = \
 	tests/unit/test_sender_unheard \
 	tests/unit/test_serial \
 	tests/unit/test_shm_ring \
+	tests/unit/test_signature \
 	tests/unit/test_sim \
 	tests/unit/test_sim_fault \
 	tests/unit/test_sim_net \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Progress of an operation: its actions, the copies between local ranks, and its end. */
+#include <stdio.h>
 #include <string.h>
 
 #include "coll/engine_state.h"
@@ -41,6 +42,13 @@ static uint32_t elements(const struct cn_plan *p)
 	return (type != 0 ? type : p->element % 15) & 15u;
 }
 
+/* The 12 bits of what is called. */
+#define KIND_OP	      0x1fu
+#define KIND_TYPE     0x8e0u
+#define KIND_MAKING   0x300u /* not of reductions */
+#define KIND_OPERATOR 0x100u /* the high bit of a reduction's */
+#define KIND_ORDERED  0x400u
+
 uint32_t cn_op_signature(const struct cn_op *op)
 {
 	const struct cn_plan *p = &op->plan;
@@ -48,13 +56,49 @@ uint32_t cn_op_signature(const struct cn_op *op)
 	uint32_t low = (p->permutation & 3u) << 1 | p->contention_aware;
 
 	if (cn_op_reduces(p->op)) {
-		kind |= (elements(p) & 7u) << 5 | (uint32_t)p->ordered << 10 |
-			(elements(p) & 8u) << 8;
+		kind |= (elements(p) & 7u) << 5 | (p->function >> 11 & 1u) << 8 |
+			(uint32_t)p->ordered << 10 | (elements(p) & 8u) << 8;
 	}
 	if (cn_op_base(p->op) >= CN_OP_BCAST) { /* these have a root instead, or a function */
 		low = (p->root + (p->function >> 8)) & 7;
 	}
 	return cn_signature(kind, (uint32_t)p->algorithm << 3 | low);
+}
+
+/* Name of the call of a frame's sender. */
+static const char *called(uint32_t kind)
+{
+	struct cn_coll_args a = { .op = kind & KIND_OP };
+
+	if (a.op < CN_OP_ALLTOALL || a.op >= CN_OP_KINDS) {
+		return "an unknown operation";
+	}
+	a.making = cn_op_reduces(a.op) ? CN_MAKING_NONE : (kind & KIND_MAKING) >> 8;
+	return cn_op_called(&a);
+}
+
+void cn_op_difference(const struct cn_op *op, uint32_t stream, char *to, size_t room)
+{
+	const struct cn_plan *p = &op->plan;
+	const uint32_t differs = cn_op_signature(op) ^ cn_stream_signature(stream),
+		       kind = differs >> 20;
+	const struct cn_algorithm *a = cn_algorithm_by_id(p->op, stream >> 3 & 31);
+
+	if ((kind & KIND_OP) != 0 || (!cn_op_reduces(p->op) && (kind & KIND_MAKING) != 0)) {
+		snprintf(to, room, "it called %s", called(stream >> 20));
+	} else if ((kind & KIND_ORDERED) != 0) {
+		snprintf(to, room, "commutative on one of them only");
+	} else if ((kind & KIND_TYPE) != 0) {
+		snprintf(to, room, "another type");
+	} else if ((differs >> 3 & 31) != 0) {
+		snprintf(to, room, "algorithm %s there and %s here",
+			 a != NULL ? a->name : "unknown",
+			 cn_algorithm_by_id(p->op, p->algorithm)->name);
+	} else {
+		snprintf(to, room, "another %s",
+			 cn_op_base(p->op) >= CN_OP_BCAST ? "root or operator"
+							  : "order of the nodes");
+	}
 }
 
 struct cn_post *cn_op_post(const struct cn_op *op, uint32_t rank)

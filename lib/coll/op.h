@@ -236,6 +236,8 @@ bool cn_op_busy(const struct cn_op *op);	/* not free */
 const char *cn_op_called(const struct cn_coll_args *a);
 /* What both ends must agree on besides sizes, which the frames show. */
 uint32_t cn_op_signature(const struct cn_op *op);
+/* How the call differs from that of a node whose frame has another signature; a clause. */
+void cn_op_difference(const struct cn_op *op, uint32_t stream, char *to, size_t room);
 /* The buffers of a rank of this node. */
 struct cn_post *cn_op_post(const struct cn_op *op, uint32_t rank);
 /* The address of a buffer reference of the schedule in its rank's buffers; NULL: no buffer. */

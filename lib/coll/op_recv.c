@@ -82,7 +82,10 @@ static void receive(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags
 	uint32_t part;
 
 	if (cn_stream_signature(stream) != cn_op_signature(op)) {
-		mismatch(t, op, k, "another operation, root, type or algorithm");
+		char difference[80];
+
+		cn_op_difference(op, stream, difference, sizeof(difference));
+		mismatch(t, op, k, difference);
 		return;
 	}
 	if (s->recv == CN_NONE) {

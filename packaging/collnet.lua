@@ -108,7 +108,7 @@ local operations = { -- enum cn_op_kind CN_OP_
 local algorithms = { -- those of a vector operation are those without the v
 	alltoall = { [1] = "shuffle", [2] = "pairwise", [3] = "linear", [4] = "aapc", [5] = "fattree" },
 	allgather = { [8] = "ring", [9] = "lr1", [10] = "lr2", [11] = "lr3", [12] = "doubling" },
-	barrier = { [12] = "dissemination" },
+	barrier = { [12] = "dissemination", [13] = "doubling" },
 	bcast = { [16] = "smp", [17] = "chain", [18] = "binary", [19] = "kary", [20] = "binomial" },
 	scatter = { [24] = "furthest" },
 	gather = { [6] = "windowed", [26] = "nearest" },
@@ -213,6 +213,7 @@ field("coll.root", "uint32", "Root and what combines, modulo 8", base.DEC, nil, 
 field("coll.making", "uint32", "Makes a team", base.DEC, makings, 0x30000000)
 field("coll.element", "uint8", "Type of elements, low four bits", base.DEC, element_bits)
 field("coll.ordered", "bool", "In the order of ranks", 32, nil, 0x40000000)
+field("coll.operator", "uint32", "High bit of the operator", base.DEC, nil, 0x10000000)
 
 field("message.to", "uint16", "Destination endpoint")
 field("message.from", "uint16", "Source endpoint")
@@ -374,10 +375,12 @@ local function coll(stream, tree)
 	else
 		tree:add(fields["coll.root"], stream)
 	end
-	tree:add(fields["coll.making"], stream)
 	if base_operation:find("reduce") or base_operation:find("scan") then
 		tree:add(fields["coll.element"], stream(0, 2), stream:bitfield(0, 1) * 8 + stream:bitfield(4, 3))
 		tree:add(fields["coll.ordered"], stream)
+		tree:add(fields["coll.operator"], stream)
+	else
+		tree:add(fields["coll.making"], stream)
 	end
 	return operation .. " " .. stream:bitfield(12, 12) .. " " .. name
 end

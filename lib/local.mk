@@ -174,6 +174,7 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/planners.h \
 	lib/sched/predict.c \
 	lib/sched/predict.h \
+	lib/sched/predict_barrier.c \
 	lib/sched/predict_doubling.c \
 	lib/sched/predict_reduction.c \
 	lib/sched/reduce/binomial.c \

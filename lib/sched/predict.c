@@ -255,28 +255,6 @@ void cn_predict_bcast(const struct cn_network *n, struct cn_prediction *out)
 
 /* ---- the others ----------------------------------------------------------------------- */
 
-/*
- * All messages to a node go one way, and a frame of its own acknowledges every eighth. It matters
- * where processors are busy, and decides between this and doubling.
- */
-void cn_predict_dissemination(const struct cn_network *n, struct cn_prediction *out)
-{
-	const uint32_t rounds = cn_log2_up(n->layout->nnodes);
-	const double acknowledgement = n->cost->startup + cn_cost_wire(n->cost, 0, n->slowest);
-
-	out->seconds = rounds * (n->latency + acknowledgement / 8);
-	snprintf(out->why, sizeof(out->why), "%u rounds", rounds);
-}
-
-void cn_predict_barrier_doubling(const struct cn_network *n, struct cn_prediction *out)
-{
-	const uint32_t nodes = n->layout->nnodes, rounds = cn_log2_up(nodes),
-		       more = (nodes & (nodes - 1)) != 0;
-
-	out->seconds = (rounds + more) * n->latency;
-	snprintf(out->why, sizeof(out->why), "%u rounds", rounds + more);
-}
-
 /* Seconds that a link takes for what so many nodes have for the root's, or it for them. */
 static double blocks_on(const struct cn_network *n, uint32_t nodes, uint64_t rate)
 {

@@ -276,6 +276,21 @@ static uint32_t slower(uint32_t a, uint32_t b)
 	return b == 0 || (a != 0 && a < b) ? a : b;
 }
 
+/* A session that ended while the team was forming is not established again. */
+static int check_sessions(const struct cn_team *t, struct cn_err *err)
+{
+	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
+		const struct cn_team_node *n = &t->nodes[k];
+
+		if (k != t->me && n->peer == NULL && !n->left.any) {
+			return cn_fail(err, COLLNET_EPEER,
+				       "nodes %s and %s lost each other before the team was ready",
+				       t->engine->config.node.name, n->name);
+		}
+	}
+	return COLLNET_OK;
+}
+
 int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **peers, uint32_t n,
 		  struct cn_err *err)
 {
@@ -322,7 +337,10 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 	if (!copy_names(t, nodes)) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", t->ranks);
 	}
-	r = place_in_topology(t, nodes, s + 2 * (size_t)t->ranks + nodes + 1, peers, err);
+	r = check_sessions(t, err);
+	if (r == COLLNET_OK) {
+		r = place_in_topology(t, nodes, s + 2 * (size_t)t->ranks + nodes + 1, peers, err);
+	}
 	if (r != COLLNET_OK) {
 		return r;
 	}

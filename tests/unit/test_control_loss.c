@@ -186,6 +186,36 @@ static void control__deadline_passes_before_it_is_ready(void **state)
 	}
 }
 
+/* A session ends before the team is ready: the team fails then, and does not wait for that node. */
+static void control__session_ends_before_it_is_ready(void **state)
+{
+	struct control_mtu_team m;
+	uint32_t ready = 0, last = CONTROL_NODES, other = CONTROL_NODES;
+	struct cn_team *t;
+	struct cn_peer *p;
+
+	(void)state;
+	control_mtu_team(&m, NULL, 9, 0, 3);
+	while (ready == 0 && cn_sim_step(m.sim, m.begin + 40000 * CN_MS)) {
+		for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+			ready += m.rank[i].told;
+			*(m.rank[i].told == 0 ? &last : &other) = i;
+		}
+	}
+	assert_in_range(ready, 1, CONTROL_NODES - 1);
+	t = m.rank[last].member->team;
+	p = cn_node_peer(t->transport->node, 0);
+	while (strcmp(cn_peer_name(p), cn_engine_node(cn_sim_engine(m.sim, other))->config.name)) {
+		p = cn_node_peer(p->node, cn_peer_index(p) + 1);
+	}
+	cn_peer_down(p, CN_PEER_SILENT);
+	control_mtu_wait(&m);
+	assert_int_equal(t->state, CN_TEAM_FAILED);
+	assert_int_equal(m.rank[last].status, COLLNET_EPEER);
+	print_message("%s\n", m.rank[last].text);
+	control_mtu_end(&m);
+}
+
 static void control__silent_node_of_other_version(void **state)
 {
 	struct control_rank op[CONTROL_NODES];
@@ -392,6 +422,7 @@ int main(void)
 		cmocka_unit_test(control__silent_group_is_named),
 		cmocka_unit_test(control__rank_dies_before_it_is_ready),
 		cmocka_unit_test(control__deadline_passes_before_it_is_ready),
+		cmocka_unit_test(control__session_ends_before_it_is_ready),
 		cmocka_unit_test(control__silent_node_of_other_version),
 		cmocka_unit_test(control__missing_node_of_other_version),
 		cmocka_unit_test(control__mismatches_are_listed),

@@ -33,11 +33,12 @@ local flags = { -- define CN_FLAG_
 	LAST = 0x20,
 	MTU_REPLY = 0x20,
 	BYE = 0x40,
+	RESET = 0x40,
 	UNICAST = 0x80,
 }
 local flags_of = {
 	HELLO = { "ACKREQ", "SOLICIT", "BYE", "UNICAST" },
-	ACK = { "ACKREQ", "NAK", "RNR", "MTU_PROBE", "MTU_REPLY" },
+	ACK = { "ACKREQ", "NAK", "RNR", "MTU_PROBE", "MTU_REPLY", "RESET" },
 	CONTROL = { "ACKREQ", "LAST" },
 	COLL = { "ACKREQ", "ROOM", "LAST" },
 	MESSAGE = { "ACKREQ", "FIRST", "LAST" },

@@ -20,6 +20,7 @@ const char *cn_peer_loss_text(enum cn_peer_loss why)
 		[CN_PEER_ADDRESS] = "changed the address of its interface",
 		[CN_PEER_MTU] = "changed the MTU of its interface",
 		[CN_PEER_ACKS] = "lacks frames that it had acknowledged (a frame was damaged)",
+		[CN_PEER_UNHEARD] = "did not hear this node for long",
 	};
 
 	return text[why];
@@ -99,7 +100,7 @@ static void fail_by_loss(struct cn_team *t, cn_time now, const struct cn_peer *p
 
 	if (why == CN_PEER_SILENT || why == CN_PEER_PATH) {
 		fail_by_silence(t, now, p, k);
-	} else if (why == CN_PEER_RESET) {
+	} else if (why == CN_PEER_RESET || why == CN_PEER_UNHEARD) {
 		cn_team_fail(t, true, COLLNET_EPEER,
 			     "node %s did not hear node %s for long and "
 			     "gave up node %s",

@@ -7,6 +7,10 @@
 
 static void process_ack(struct cn_peer *p, const struct cn_wire *w, size_t len)
 {
+	if ((w->flags & CN_FLAG_RESET) != 0) {
+		cn_peer_down(p, CN_PEER_UNHEARD);
+		return;
+	}
 	if ((w->flags & CN_FLAG_ACKREQ) != 0) {
 		p->ack_due = true;
 		cn_peer_ready(p);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Liveness: an idle peer that something waits for is probed (keepalive); it is lost after
- * dead_after and enough unanswered probes.
+ * dead_after and enough unanswered probes. It is notified (CN_FLAG_RESET): it may hear this node
+ * although its own frames do not arrive.
  *
  * A node answers on each of its ports, and full queues may drop every frame of one session while
  * frames of another arrive. These show that the node is alive, so a single silent session has

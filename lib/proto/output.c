@@ -162,6 +162,20 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 	n->counters.ack_bytes_sent += on_wire(n, 0);
 }
 
+/* Tells the peer that its session was given up. */
+static void build_reset(struct cn_peer *p, struct cn_frame *out)
+{
+	struct cn_node *n = p->node;
+	struct cn_wire w = { .type = CN_TYPE_ACK,
+			     .flags = CN_FLAG_RESET,
+			     .seq = p->tx.queue.end,
+			     .ack = p->rx.expected };
+
+	build_to(p, &w, NULL, out);
+	n->counters.acks_sent++;
+	n->counters.ack_bytes_sent += on_wire(n, 0);
+}
+
 /* Builds a path MTU probe, padded or not, or the reply to one. */
 static void build_path(struct cn_peer *p, uint8_t flag, uint32_t stream, uint32_t padding,
 		       struct cn_frame *out)
@@ -291,6 +305,11 @@ static void wait_for_window(struct cn_peer *p)
 /* The next frame to a ready peer; false: none. */
 static bool output_peer(struct cn_peer *p, struct cn_frame *out)
 {
+	if (p->reset_due) {
+		p->reset_due = false;
+		build_reset(p, out);
+		return true;
+	}
 	if (p->hello.due) {
 		p->hello.due = false;
 		build_hello(p->node, p->mac, p->hello.flags, cn_hello_nonce(p), p->hello.echo, out);

@@ -116,7 +116,7 @@ static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6], bool liste
 	n->evicted++;
 	oldest->epoch = oldest->nonce_in = oldest->refused_at = 0;
 	oldest->validated = oldest->mtu_logged = false;
-	oldest->hello.due = false;
+	oldest->hello.due = oldest->reset_due = false;
 	oldest->log = (struct cn_bucket){ 0 };
 	memset(oldest->hello.last, 0, sizeof(oldest->hello.last));
 	oldest->hello.later_at = CN_NEVER;
@@ -229,7 +229,7 @@ void cn_peer_up(struct cn_peer *p)
 	cn_receiver_init(p, in.first);
 	cn_path_reset(p);
 	p->path_reply = (struct cn_path_reply){ 0 };
-	p->validated = p->live.timed_out = false;
+	p->validated = p->live.timed_out = p->reset_due = false;
 	p->state = CN_PEER_UP;
 	n->names[p->index] = cn_name_hash(p->name);
 	if (n->config.goodbyes != NULL) {
@@ -270,6 +270,11 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 	cn_liveness_reset(p);
 	p->rx.ack_at = CN_NEVER;
 	cn_peer_reschedule(p);
+	/* The peer may hear this node, although its own frames do not arrive. */
+	p->reset_due = why == CN_PEER_SILENT;
+	if (p->reset_due) {
+		cn_peer_ready(p);
+	}
 	n->ops->peer_down(n->ctx, n->now, p, why);
 }
 

@@ -23,6 +23,7 @@ enum cn_peer_loss {
 	CN_PEER_ADDRESS,   /* goodbye: its interface changed its address */
 	CN_PEER_MTU,	   /* goodbye: its interface changed its MTU */
 	CN_PEER_ACKS,	   /* it lacks acknowledged frames: a damaged frame was accepted */
+	CN_PEER_UNHEARD,   /* it did not hear this node for long, and ended the session */
 };
 
 /* The reason in a goodbye. Unknown values count as the first. */

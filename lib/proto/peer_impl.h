@@ -37,6 +37,7 @@ struct cn_peer {
 	void *user;
 	/* to be sent in an ACK frame */
 	bool ack_due, nak_due, rnr_due, ackreq_due;
+	bool reset_due; /* likewise, of the session that has ended */
 	/* queued control messages, a list through their buffers, and their number */
 	uint8_t *control_first, *control_last;
 	uint32_t controls;

@@ -339,6 +339,7 @@ static const uint64_t findings[] = {
 	40002868, /* a frame that had given way waited for room that one behind it took */
 	52000569, /* a derived team was ready without a rank that had left */
 	56002651, /* a window filled a port each time, whose NAKs restarted the timer */
+	57013184, /* only frames from a node were lost, and it waited for its deadline */
 	30265769, /* the test took a call that was refused, as its parent had failed, for one */
 };
 

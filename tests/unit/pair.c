@@ -206,8 +206,9 @@ static void peer_up(void *ctx, cn_time now, struct cn_peer *peer)
 
 static void peer_down(void *ctx, cn_time now, struct cn_peer *peer, enum cn_peer_loss why)
 {
-	static const char *const whys[] = { "silent", "restarted", "bye",     "gave up", "path",
-					    "moved",  "process",   "address", "mtu",	 "acks" };
+	static const char *const whys[] = { "silent", "restarted", "bye",     "gave up",
+					    "path",   "moved",	   "process", "address",
+					    "mtu",    "acks",	   "unheard" };
 	struct pair_node *me = ctx;
 
 	(void)now;

@@ -95,9 +95,10 @@ void pair_trace_frame(struct pair *p, uint32_t from, const uint8_t *f, size_t le
 	} else {
 		number = w.ack - p->trace_first[to][from];
 		trace_add(p, "%s %u",
-			  (w.flags & CN_FLAG_RNR) != 0	 ? "RNR"
-			  : (w.flags & CN_FLAG_NAK) != 0 ? "NAK"
-							 : "ACK",
+			  (w.flags & CN_FLAG_RNR) != 0	   ? "RNR"
+			  : (w.flags & CN_FLAG_NAK) != 0   ? "NAK"
+			  : (w.flags & CN_FLAG_RESET) != 0 ? "RESET"
+							   : "ACK",
 			  number);
 		if ((w.flags & CN_FLAG_NAK) != 0 && (w.stream & CN_SACK_VALID) != 0) {
 			trace_add(p, " SACK 0x%x", w.stream & CN_SACK_BITMAP);

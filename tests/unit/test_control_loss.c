@@ -31,10 +31,12 @@ static void version_two(struct cn_sim *s, uint32_t host, const uint8_t mac[6])
 	cn_sim_kick(s, host);
 }
 
-/* A ready team of 8 on 4x2 runs a barrier while the link is cut; every rank's error. upgraded: what
- * comes from the host then is of wire version 2. */
-static void cut_under_barrier(uint32_t host, bool upgraded, struct control_rank *op)
+/* A ready team of 8 on 4x2 runs barriers, as many as may be outstanding, while the link is cut, in
+ * the direction from `end` or in both (2); every rank's error in the last one. upgraded: what comes
+ * from the host then is of wire version 2. */
+static void cut_under_barrier(uint32_t host, uint32_t end, bool upgraded, struct control_rank *op)
 {
+	static struct control_rank before[CN_OPS - 1][CONTROL_NODES];
 	struct control_mtu_team m;
 	struct cn_err err;
 	uint32_t n = 0, link;
@@ -46,7 +48,7 @@ static void cut_under_barrier(uint32_t host, bool upgraded, struct control_rank 
 					 !m.topo->vertices[m.topo->links[link].b].is_switch)) {
 		link++; /* the link of the first switch to the root */
 	}
-	cn_sim_cut(m.sim, link, 2, true);
+	cn_sim_cut(m.sim, link, end, true);
 	memset(op, 0, CONTROL_NODES * sizeof(*op));
 	for (uint32_t i = 0; i < CONTROL_NODES; i++) {
 		const struct cn_coll_args a = { .op = CN_OP_ALLTOALL,
@@ -57,10 +59,14 @@ static void cut_under_barrier(uint32_t host, bool upgraded, struct control_rank 
 						.recv = op };
 
 		assert_int_equal(m.rank[i].status, COLLNET_OK);
-		op[i].done.fn = control_joined;
-		assert_int_equal(cn_coll_post(m.rank[i].member, cn_sim_now(m.sim), &a, &op[i].done,
-					      &err),
-				 COLLNET_OK);
+		for (uint32_t k = 0; k < CN_OPS; k++) {
+			struct control_rank *r = k < CN_OPS - 1 ? &before[k][i] : &op[i];
+
+			r->done.fn = control_joined;
+			assert_int_equal(cn_coll_post(m.rank[i].member, cn_sim_now(m.sim), &a,
+						      &r->done, &err),
+					 COLLNET_OK);
+		}
 		cn_sim_kick(m.sim, i);
 	}
 	m.begin = cn_sim_now(m.sim);
@@ -85,12 +91,28 @@ static void cut_under_barrier(uint32_t host, bool upgraded, struct control_rank 
 	control_mtu_end(&m);
 }
 
+/* Only what comes from the host is lost, or only what goes to it: it learns so as soon as the
+ * others. */
+static void control__one_direction_is_cut(void **state)
+{
+	struct control_rank op[CONTROL_NODES];
+
+	(void)state;
+	for (uint32_t end = 0; end < 2; end++) {
+		cut_under_barrier(5, end, false, op);
+		for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+			assert_int_equal(op[i].status, COLLNET_EPEER);
+			assert_non_null(strstr(op[i].text, "node h5"));
+		}
+	}
+}
+
 static void control__cut_off_node_says_so(void **state)
 {
 	struct control_rank op[CONTROL_NODES];
 
 	(void)state;
-	cut_under_barrier(5, false, op);
+	cut_under_barrier(5, 2, false, op);
 	for (uint32_t i = 0; i < CONTROL_NODES; i++) {
 		assert_int_equal(op[i].status, COLLNET_EPEER);
 		assert_non_null(strstr(op[i].text,
@@ -221,7 +243,7 @@ static void control__silent_node_of_other_version(void **state)
 	struct control_rank op[CONTROL_NODES];
 
 	(void)state;
-	cut_under_barrier(5, true, op);
+	cut_under_barrier(5, 2, true, op);
 	for (uint32_t i = 0; i < CONTROL_NODES; i++) {
 		assert_int_equal(op[i].status, COLLNET_EPEER);
 		if (i != 5) {
@@ -407,7 +429,7 @@ static void control__silent_group_is_named(void **state)
 	struct control_rank op[CONTROL_NODES];
 
 	(void)state;
-	cut_under_barrier(CONTROL_NODES, false, op);
+	cut_under_barrier(CONTROL_NODES, 2, false, op);
 	for (uint32_t i = 0; i < CONTROL_NODES; i++) {
 		assert_int_equal(op[i].status, COLLNET_EPEER);
 		assert_non_null(strstr(op[i].text, "4 of 7 peers stopped answering: h"));
@@ -419,6 +441,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(control__cut_off_node_says_so),
+		cmocka_unit_test(control__one_direction_is_cut),
 		cmocka_unit_test(control__silent_group_is_named),
 		cmocka_unit_test(control__rank_dies_before_it_is_ready),
 		cmocka_unit_test(control__deadline_passes_before_it_is_ready),

@@ -77,6 +77,32 @@ static void liveness__short_waits(void **state)
 	}
 }
 
+/* Frames of one direction are lost, with data or without: the node that hears the other one all the
+ * time knows as soon as that one that its session was given up. */
+static void liveness__frames_of_one_direction_are_lost(void **state)
+{
+	(void)state;
+	for (uint32_t frames = 0; frames < 2; frames++) {
+		struct pair *p = pair_up(2, SEED);
+		cn_time t;
+
+		pair_exchange(p, 0, 1);
+		p->gaps_allowed = true;
+		p->cut[1][0] = true;
+		pair_expect(p, 0, 1);
+		pair_expect(p, 1, 0);
+		pair_send(p, 1, 0, 3 * frames, 100);
+		t = pair_run_down(p, 1, 0, 5000 * CN_MS);
+		assert_in_range(t / CN_MS, 1400, 1900);
+		assert_non_null(strstr(p->log, "a: down b silent\n"));
+		assert_non_null(strstr(p->log, "b: down a unheard\n"));
+		p->cut[1][0] = false;
+		assert_true(pair_run_up(p, 5000 * CN_MS));
+		pair_exchange(p, 0, 1);
+		pair_free(p);
+	}
+}
+
 /* A wait that is over at once, since what it waited for had come before it. */
 static struct cn_peer *short_wait(struct pair *p)
 {
@@ -552,6 +578,7 @@ int main(void)
 		cmocka_unit_test(liveness__silent_and_not_needed),
 		cmocka_unit_test(liveness__silent_and_expected),
 		cmocka_unit_test(liveness__short_waits),
+		cmocka_unit_test(liveness__frames_of_one_direction_are_lost),
 		cmocka_unit_test(liveness__pauses),
 		cmocka_unit_test(liveness__probes_do_not_coincide),
 		cmocka_unit_test(liveness__a_contested_name),

@@ -110,10 +110,23 @@ static void fail_by_loss(struct cn_team *t, cn_time now, const struct cn_peer *p
 	}
 }
 
+/* Frames that came before the team is ready are of the team that the peer had then. */
+static void forget_early_frames(struct cn_team *t, const struct cn_peer *p)
+{
+	struct cn_unexpected_queue early = { NULL, NULL };
+
+	cn_unexpected_queue_split_peer(&t->unexpected, cn_peer_index(cn_engine_peer_of(p)->peer),
+				       &early);
+	cn_team_drop_unexpected(t, &early);
+}
+
 void cn_team_peer_down(struct cn_team *t, cn_time now, struct cn_peer *p, enum cn_peer_loss why)
 {
 	uint32_t k = cn_team_node_of(t, p);
 
+	if (t->state == CN_TEAM_FORMING) {
+		forget_early_frames(t, p);
+	}
 	if (k == UINT32_MAX || t->nodes[k].peer != p) {
 		return;
 	}

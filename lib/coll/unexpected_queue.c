@@ -26,6 +26,18 @@ struct cn_unexpected *cn_unexpected_queue_pop(struct cn_unexpected_queue *q)
 	return f;
 }
 
+void cn_unexpected_queue_split_peer(struct cn_unexpected_queue *q, uint32_t peer,
+				    struct cn_unexpected_queue *out)
+{
+	struct cn_unexpected *f = q->first, *next;
+
+	q->first = q->last = NULL;
+	for (; f != NULL; f = next) {
+		next = f->next;
+		cn_unexpected_queue_append(f->peer == peer ? out : q, f);
+	}
+}
+
 void cn_unexpected_queue_split(struct cn_unexpected_queue *q, uint32_t number,
 			       struct cn_unexpected_queue *out)
 {

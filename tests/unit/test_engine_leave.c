@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "coll/control.h"
 #include "coll/engine_state.h"
 #include "coll/team.h"
 #include "engine_fixture.h"
@@ -317,6 +318,74 @@ static void engine__leaves_a_derived_team(void **state)
 	engine_fixture_free(w);
 }
 
+/* COMMITs between nodes 1 and 2 are lost. */
+static bool commits_lost;
+static const struct cn_link_ops *hub_ops;
+
+static int send_lossy(struct cn_link *l, const struct cn_frame *frames, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct cn_frame *f = &frames[i];
+		const bool control = (f->head[CN_ETH_HEADER + 2] & 0x7) == CN_TYPE_CONTROL;
+
+		if (!commits_lost || l->mac[5] == 1 || f->head[5] == 1 || !control ||
+		    f->payload[0] != CN_CONTROL_COMMIT) {
+			hub_ops->send(l, f, 1);
+		}
+	}
+	return (int)n;
+}
+
+static struct cn_peer *session(struct engine_fixture *w, uint32_t at, const char *with)
+{
+	struct cn_peer *own = cn_node_find(cn_engine_node(w->engines[at]), with);
+
+	return own != NULL ? cn_node_connected(w->engines[at]->teams[0]->transport->node, own)
+			   : NULL;
+}
+
+/* A node is ready before the others, sends to them, and crashes. It starts again, and its rank
+ * joins the job that the others still form: nobody reads what it sent before. */
+static void engine__crashes_while_others_form(void **state)
+{
+	struct engine_fixture *w = engine_fixture(3, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(100);
+	struct cn_link_ops lossy;
+	struct cn_err err = { 0 };
+	const struct cn_team *t;
+
+	(void)state;
+	hub_ops = cn_hub_port(w->hub, 0)->ops;
+	lossy = *hub_ops;
+	lossy.send = send_lossy;
+	commits_lost = true;
+	w->ranks = 3;
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		cn_hub_port(w->hub, r)->ops = &lossy;
+		engine_join(w, r, r, "job", 60 * SECOND);
+	}
+	while (w->rank[0].joined.calls == 0) {
+		assert_true(engine_step(w, 1000 * SECOND));
+	}
+	assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
+	t = w->engines[1]->teams[0];
+	while (t->unexpected.first == NULL) {
+		assert_true(engine_step(w, 1000 * SECOND));
+	}
+	assert_int_equal(t->state, CN_TEAM_FORMING);
+	engine_stop_node(w, 0);
+	engine_start_node(w, 0);
+	engine_join(w, 0, 0, "job", 60 * SECOND);
+	while (session(w, 1, "n0") != NULL || session(w, 2, "n0") != NULL) {
+		assert_true(engine_step(w, 1000 * SECOND));
+	}
+	commits_lost = false;
+	engine_wait_all(w, -1, 60 * SECOND);
+	engine_collective(w, &a, SECOND);
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +396,7 @@ int main(void)
 		cmocka_unit_test(engine__late_before_it_is_ready),
 		cmocka_unit_test(engine__calls_after_it_was_asked),
 		cmocka_unit_test(engine__leaves_a_derived_team),
+		cmocka_unit_test(engine__crashes_while_others_form),
 	};
 
 	print_message("seed %u\n", SEED);

@@ -134,10 +134,11 @@ static void receive_out_of_order(struct cn_peer *p, const struct cn_wire *w, con
 	r->last_out_of_order = w->seq;
 }
 
-/* True if a frame is missing before the last one known to be sent. */
+/* True if a frame is missing before the last one known to be sent. A number further ahead than a
+ * window is from an ACK frame that is 2^31 data frames old, or more. */
 static bool is_missing(const struct cn_receiver *r)
 {
-	return r->reorder.count > 0 || cn_serial_before(r->expected, r->announced);
+	return r->reorder.count > 0 || r->announced - r->expected - 1 < CN_WINDOW_MAX;
 }
 
 /* No later frame reveals a lost tail. After a NAK, the acknowledgement may have been sent before

@@ -101,12 +101,30 @@ static void receiver__numbers_wrap_behind_a_gap(void **state)
 	pair_free(p);
 }
 
+/* The sender's last ACK frame is so many data frames old that its number seems to lie ahead. */
+static void receiver__old_announcement(void **state)
+{
+	struct pair *p = hold_frames(4, 0);
+	struct cn_receiver *r = &pair_peer(p, 1, 0)->rx;
+
+	(void)state;
+	r->announced = r->expected - 0x80000100u;
+	arrives(p, 1);
+	arrives(p, 0);
+	arrives(p, 2);
+	arrives(p, 3);
+	pair_run(p, 10 * CN_MS);
+	assert_int_equal(pair_stats(p, 1).naks_sent, 0);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(receiver__no_nak_for_a_gap_that_is_closed),
 		cmocka_unit_test(receiver__another_gap),
 		cmocka_unit_test(receiver__numbers_wrap_behind_a_gap),
+		cmocka_unit_test(receiver__old_announcement),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -290,6 +290,8 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/task.h \
 	lib/coll/transport.c \
 	lib/coll/transport.h \
+	lib/coll/turns.c \
+	lib/coll/turns.h \
 	lib/coll/unexpected_limit.c \
 	lib/coll/unexpected_limit.h \
 	lib/coll/unexpected_queue.c \

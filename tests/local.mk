@@ -54,6 +54,7 @@ unit_tests = \
 	tests/unit/test_endpoint_share \
 	tests/unit/test_endpoint_timeout \
 	tests/unit/test_copies \
+	tests/unit/test_turns \
 	tests/unit/test_engine \
 	tests/unit/test_engine_fault \
 	tests/unit/test_engine_leave \

@@ -365,38 +365,13 @@ bool cn_engine_place(void *engine, const struct cn_rx_frame *first, struct cn_rx
 	return cn_node_place(x->node, first, out);
 }
 
-/* Transports are served round robin with a quantum of a super-frame. */
-static bool output_round_robin(struct cn_engine *e, cn_time now, struct cn_frame *out)
-{
-	struct cn_transport *first, *x;
-
-	e->starved = false;
-	first = x = e->sender != NULL ? e->sender : &e->own;
-	do {
-		if ((x->sources.n > 0 || cn_node_has_output(x->node, now)) &&
-		    cn_node_output(x->node, now, out)) {
-			if (x != e->sender) {
-				e->sender = x;
-				e->quantum_used = 0;
-			}
-			if (++e->quantum_used >= cn_engine_quantum(e, e->window)) {
-				e->sender = x->next_active != NULL ? x->next_active : &e->own;
-				e->quantum_used = 0;
-			}
-			return true;
-		}
-		x = x->next_active != NULL ? x->next_active : &e->own;
-	} while (x != first);
-	return false;
-}
-
 bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out)
 {
 	if (e->closing) {
 		return cn_node_output(e->own.node, now, out); /* goodbyes */
 	}
-	if (output_round_robin(e, now, out) ||
-	    (e->starved && cn_transport_request_acks(e) && output_round_robin(e, now, out))) {
+	if (cn_turns_output(e, now, out) ||
+	    (e->starved && cn_transport_request_acks(e) && cn_turns_output(e, now, out))) {
 		return true;
 	}
 	cn_transport_deactivate_idle(e, now);

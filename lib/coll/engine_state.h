@@ -35,8 +35,7 @@ struct cn_engine {
 	struct cn_heap waiting; /* transports that are not active, by what they wait for at most */
 	uint8_t generations[CN_TRANSPORTS_MAX]; /* so that late frames match no transport */
 	uint32_t last_port;			/* table index last assigned */
-	struct cn_transport *sender;		/* the one being served; NULL: the first */
-	uint32_t quantum_used;			/* frames it has sent in a row */
+	struct cn_turns turns;			/* of active transports */
 	struct collnet_stats ended;		/* counters of transports that have ended */
 	uint32_t window; /* W_g: by Eq. 4, or as configured; COLLNET_WINDOW_OFF */
 	struct cn_adaptive_window adaptive; /* of exchanges on an unknown network */

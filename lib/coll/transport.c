@@ -243,7 +243,12 @@ void cn_transport_fini(struct cn_transport *x)
 int cn_transport_open_own(struct cn_transport *x, struct cn_engine *e,
 			  const struct cn_node_ops *ops, struct cn_err *err)
 {
-	return init(x, e, &e->config.node, ops, err);
+	const int r = init(x, e, &e->config.node, ops, err);
+
+	if (r == COLLNET_OK) {
+		cn_turns_enter(&e->turns, x);
+	}
+	return r;
 }
 
 void cn_transport_activate(struct cn_transport *x)
@@ -261,6 +266,7 @@ void cn_transport_activate(struct cn_transport *x)
 		x->next_active->prev_active = x;
 	}
 	own->next_active = x;
+	cn_turns_enter(&x->engine->turns, x);
 	cn_heap_set(&x->engine->waiting, &x->timer, CN_NEVER);
 	cn_engine_touch(x->engine); /* its team's deadline counts again */
 }
@@ -275,9 +281,7 @@ static void deactivate(struct cn_transport *x)
 	if (x->next_active != NULL) {
 		x->next_active->prev_active = x->prev_active;
 	}
-	if (x->engine->sender == x) {
-		x->engine->sender = NULL;
-	}
+	cn_turns_leave(&x->engine->turns, x);
 }
 
 /* True if a frame may become sendable when others' frames are acknowledged. */
@@ -410,6 +414,7 @@ struct cn_transport *cn_transport_open(struct cn_engine *e, struct cn_team *t)
 		return NULL;
 	}
 	x->team = t;
+	x->turn.payer = cn_turn_of(e->payer);
 	x->next = e->own.next;
 	x->prev = &e->own;
 	if (x->next != NULL) {

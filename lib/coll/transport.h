@@ -15,6 +15,7 @@
 
 #include "coll/pending.h"
 #include "coll/source.h"
+#include "coll/turns.h"
 #include "proto/connect.h"
 #include "util/heap.h"
 
@@ -35,6 +36,7 @@ struct cn_transport {
 	/* Links in the list of active ones, likewise; an inactive one has `timer` in the engine's
 	 * heap `waiting`, if it has a deadline. */
 	struct cn_transport *next_active, *prev_active;
+	struct cn_turn turn; /* while active */
 	bool active;
 	bool activated;	 /* activated since the last check */
 	cn_time idle_at; /* becomes inactive then, unless activated */

@@ -97,7 +97,9 @@ static struct cn_ep_account *account_get(struct cn_endpoints *s, uint64_t payer)
 		if (a == NULL) {
 			return NULL;
 		}
+		a->all = s;
 		a->payer = payer;
+		cn_send_account_init(a);
 		a->next = s->accounts;
 		s->accounts = a;
 	}

@@ -154,13 +154,16 @@ struct cn_ep_forgotten {
 
 /* The resources of all endpoints charged to one payer. */
 struct cn_ep_account {
+	struct cn_source source; /* first member: in the engine's ring while an endpoint is in: */
+	struct cn_source_ring sources; /* the endpoints that could send, round robin */
+	struct cn_endpoints *all;
 	struct cn_ep_account *next;
 	uint64_t payer;
 	uint32_t endpoints, flows;
 };
 
 struct cn_endpoint {
-	struct cn_source source; /* first member: in the engine's ring while a flow could send */
+	struct cn_source source; /* first member: in the account's ring while a flow could send */
 	struct cn_endpoints *all;
 	struct cn_endpoint *next, *prev;
 	uint64_t owner;
@@ -241,6 +244,7 @@ void cn_ep_account_settle(struct cn_endpoints *s, struct cn_ep_account *a);
 
 /* ---- endpoint_send.c ---------------------------------------------------------------------- */
 
+void cn_send_account_init(struct cn_ep_account *a);
 void cn_send_init(struct cn_endpoint *ep);
 void cn_send_init_copied(struct cn_endpoints *s);
 void cn_send_enqueue(struct cn_flow *f, struct cn_send *r);

@@ -27,9 +27,13 @@ static bool could_send(const struct cn_flow *f)
 static void enter(struct cn_flow *f)
 {
 	struct cn_endpoint *ep = f->ep;
+	struct cn_ep_account *a = ep->account;
 
 	if (ep->current == NULL && ep->source.next == NULL) {
-		cn_source_start(&ep->all->engine->own.sources, &ep->source);
+		if (a->sources.n == 0) {
+			cn_source_start(&ep->all->engine->own.sources, &a->source);
+		}
+		cn_source_start(&a->sources, &ep->source);
 	}
 	cn_flow_ring_enter(&ep->current, f);
 }
@@ -37,14 +41,18 @@ static void enter(struct cn_flow *f)
 static void leave(struct cn_flow *f)
 {
 	struct cn_endpoint *ep = f->ep;
+	struct cn_ep_account *a = ep->account;
+	struct cn_transport *own = &ep->all->engine->own;
 
 	if (ep->current == f) {
 		ep->quantum_used = 0;
 	}
 	cn_flow_ring_leave(&ep->current, f);
 	if (ep->current == NULL) {
-		cn_source_stop(&ep->all->engine->own.sources, &ep->source,
-			       cn_node_window(ep->all->engine->own.node));
+		cn_source_stop(&a->sources, &ep->source, cn_node_window(own->node));
+	}
+	if (a->sources.n == 0) {
+		cn_source_stop(&own->sources, &a->source, cn_node_window(own->node));
 	}
 }
 
@@ -286,6 +294,19 @@ static bool on_pull(struct cn_source *source, cn_time now, struct cn_tx *tx)
 		f = f->active_next;
 	} while (f != ep->current);
 	return false;
+}
+
+static bool on_pull_account(struct cn_source *source, cn_time now, struct cn_tx *tx)
+{
+	struct cn_ep_account *a = (struct cn_ep_account *)source;
+	const struct cn_engine *e = a->all->engine;
+
+	return cn_source_pull(&a->sources, now, cn_engine_quantum(e, e->window), tx);
+}
+
+void cn_send_account_init(struct cn_ep_account *a)
+{
+	a->source.pull = on_pull_account;
 }
 
 void cn_send_init(struct cn_endpoint *ep)

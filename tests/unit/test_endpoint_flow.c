@@ -398,6 +398,47 @@ static void credit__of_shorter_frames(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* A user with many endpoints sends as much as one with one, while both send. */
+static void send__payers_take_turns(void **state)
+{
+	enum { MANY = 20 };
+	const uint64_t bytes = 100 * PAYLOAD;
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct endpoint_request *out[MANY + 1], *in[MANY + 1];
+	struct cn_endpoint *to[MANY + 1], *from;
+	struct cn_err err;
+	uint64_t others = 0;
+
+	(void)state;
+	for (uint16_t i = 0; i <= MANY; i++) {
+		to[i] = endpoint_open_at(w, 1, 100 + i);
+		in[i] = endpoint_recv_at(w, to[i], bytes, 100 * SECOND);
+		memset(in[i]->data, 0, bytes);
+		assert_int_equal(cn_endpoint_open(w->engine[0], OWNER, i == MANY ? 2 : 1, 1 + i,
+						  &from, &err),
+				 COLLNET_OK);
+		out[i] = endpoint_send_to(w, from, "b", 100 + i, bytes, 1, 100 * SECOND);
+	}
+	while (in[MANY]->ended == 0) {
+		endpoint_step(w);
+	}
+	for (uint32_t i = 0; i < MANY; i++) {
+		for (uint64_t k = 0; k < bytes; k += PAYLOAD) {
+			others += in[i]->data[k] != 0 ? PAYLOAD : 0;
+		}
+	}
+	assert_in_range(others, bytes / 2, 2 * bytes);
+	for (uint32_t i = 0; i <= MANY; i++) {
+		endpoint_assert_ok(w, in[i]);
+		endpoint_assert_ok(w, out[i]);
+		endpoint_assert_got(in[i], "a", 1 + i, bytes, 1);
+		endpoint_drop(in[i]);
+		endpoint_drop(out[i]);
+	}
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -408,6 +449,7 @@ int main(void)
 		cmocka_unit_test(credit__costs_few_frames),
 		cmocka_unit_test(credit__of_shorter_frames),
 		cmocka_unit_test(send__answers_at_once),
+		cmocka_unit_test(send__payers_take_turns),
 		cmocka_unit_test(open__numbers),
 		cmocka_unit_test(request__bounds),
 		cmocka_unit_test(flow__bounds),

@@ -97,6 +97,7 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 	}
 	n->payload = c->mtu - n->header;
 	n->hash_mask = slots - 1;
+	memcpy(&n->hash_key, c->key, sizeof(n->hash_key));
 	n->own_window.limit = COLLNET_WINDOW_OFF;
 	n->window = c->window_shared != NULL ? c->window_shared : &n->own_window;
 	n->peers = calloc(c->max_peers, sizeof(struct cn_peer *));

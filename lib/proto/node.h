@@ -69,8 +69,8 @@ struct cn_node_config {
 	uint16_t port; /* 0: the node's own transport; only it has hellos (connect.h) */
 	enum cn_encapsulation encapsulation;
 	uint64_t epoch;		     /* of this incarnation: nonzero, new at every start */
-	uint8_t key[CN_SIPHASH_KEY]; /* secret, random, new at every start; nonces are derived from
-				      * it. All 0 only in tests */
+	uint8_t key[CN_SIPHASH_KEY]; /* secret, random, new at every start; nonces and the hash of
+				      * the node table are derived from it. All 0 only in tests */
 	bool authenticated;	     /* all frames, by the cluster's key (auth.h) */
 	uint8_t cluster_key[CN_SIPHASH_KEY];
 	char name[COLLNET_NAME_MAX + 1];

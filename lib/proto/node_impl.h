@@ -28,6 +28,7 @@ struct cn_node {
 	uint32_t npeers;
 	uint32_t *hash; /* index + 1 by MAC address; 0: empty; open addressing */
 	uint32_t hash_mask;
+	uint64_t hash_key; /* secret, so that addresses cannot be made to collide */
 	/* [max_peers] up: hash of the name; down: the hash - 1, or 0 if another peer has the
 	 * name */
 	uint32_t *names;

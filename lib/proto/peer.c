@@ -13,7 +13,7 @@ static uint32_t slot_of(const struct cn_node *n, const uint8_t mac[6])
 	for (int i = 0; i < 6; i++) {
 		x = x << 8 | mac[i];
 	}
-	return (uint32_t)cn_mix64(x) & n->hash_mask;
+	return (uint32_t)cn_mix64(x ^ n->hash_key) & n->hash_mask;
 }
 
 struct cn_peer *cn_peer_by_mac(struct cn_node *n, const uint8_t mac[6])

@@ -254,6 +254,41 @@ static void peer__a_node_that_a_team_waits_for_keeps_its_place(void **state)
 	pair_free(p);
 }
 
+static void a_secret(struct cn_node_config *c)
+{
+	c->max_peers = 256;
+	memset(c->key, 0x5a, sizeof(c->key));
+}
+
+/* Who does not know the secret cannot choose addresses that share a place in the hash table: every
+ * frame would go past all of them. */
+static void peer__chosen_addresses(void **state)
+{
+	struct pair *p = pair_new(1, SEED, a_secret);
+	struct cn_node *n = p->nodes[0].node;
+	uint64_t address = 0x0a0000000000u;
+	uint32_t longest = 0, run = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < n->config.max_peers; address++) {
+		uint8_t mac[6];
+
+		if ((cn_mix64(address) & n->hash_mask) == 0) {
+			for (uint32_t k = 0; k < 6; k++) {
+				mac[k] = (uint8_t)(address >> (40 - 8 * k));
+			}
+			assert_non_null(cn_peer_add(n, mac, NULL));
+			i++;
+		}
+	}
+	for (uint32_t i = 0; i <= n->hash_mask; i++) {
+		run = n->hash[i] != 0 ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	assert_in_range(longest, 1, n->config.max_peers / 4);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +299,7 @@ int main(void)
 		cmocka_unit_test(peer__listed_ones_come_first),
 		cmocka_unit_test(peer__listed_ones_keep_their_places),
 		cmocka_unit_test(peer__a_node_that_a_team_waits_for_keeps_its_place),
+		cmocka_unit_test(peer__chosen_addresses),
 	};
 
 	print_message("seed %u\n", SEED);

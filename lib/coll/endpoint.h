@@ -154,8 +154,10 @@ struct cn_ep_forgotten {
 
 /* The resources of all endpoints charged to one payer. */
 struct cn_ep_account {
-	struct cn_source source; /* first member: in the engine's ring while an endpoint is in: */
-	struct cn_source_ring sources; /* the endpoints that could send, round robin */
+	struct cn_source source; /* first member: in the engine's ring while `sources` has some */
+	struct cn_source_ring sources; /* endpoints that could send */
+	struct cn_flow *copying;       /* ring of local flows; the next one to copy */
+	struct cn_ep_account *copying_next, *copying_prev; /* while there are some */
 	struct cn_endpoints *all;
 	struct cn_ep_account *next;
 	uint64_t payer;
@@ -199,7 +201,7 @@ struct cn_endpoints {
 	cn_time deadline;   /* of the endpoints: the earliest or earlier */
 	cn_time retry_at;
 	struct cn_flow *retry;	       /* flows with a control message that found no buffer */
-	struct cn_flow *copying;       /* ring of local flows; the next one to copy */
+	struct cn_ep_account *copying; /* ring of those with copies within the node; the next one */
 	struct cn_flow *last_received; /* flow of the last frame received, a cache */
 	struct cn_source copied;       /* token of frames whose bytes were copied */
 	bool refused;		       /* a frame was refused (RNR) */

@@ -3,13 +3,41 @@
  * Messages between endpoints of this node. One that fits a frame is copied at once, as a frame is;
  * a longer one in chunks of CN_COPY_CHUNK bytes, between which frames are sent. It is a message in
  * progress whose bytes are in its sender's memory: `from` of the flow is its request, `into` its
- * receive. Such flows are served round robin.
+ * receive. Payers are served round robin, and the flows of each.
  *
  * Messages of a flow are received one after the other, as those from another node are: a message
  * matched meanwhile is deferred until the one before it has ended. If either request ends early,
  * the other one is queued again, and the copy stops.
  */
 #include "coll/endpoint.h"
+
+/* Its payer's copies have turns. */
+static void copying_enter(struct cn_flow *f)
+{
+	struct cn_ep_account *a = f->ep->account, *next = f->ep->all->copying;
+
+	if (a->copying == NULL) {
+		a->copying_next = next != NULL ? next : a; /* at the tail */
+		a->copying_prev = next != NULL ? next->copying_prev : a;
+		a->copying_prev->copying_next = a->copying_next->copying_prev = a;
+		f->ep->all->copying = next != NULL ? next : a;
+	}
+	cn_flow_ring_enter(&a->copying, f);
+}
+
+static void copying_leave(struct cn_flow *f)
+{
+	struct cn_ep_account *a = f->ep->account, **first = &f->ep->all->copying;
+
+	cn_flow_ring_leave(&a->copying, f);
+	if (a->copying == NULL) {
+		a->copying_prev->copying_next = a->copying_next;
+		a->copying_next->copying_prev = a->copying_prev;
+		if (*first == a) {
+			*first = a->copying_next != a ? a->copying_next : NULL;
+		}
+	}
+}
 
 static bool is_short(const struct cn_flow *f, uint64_t bytes)
 {
@@ -19,7 +47,7 @@ static bool is_short(const struct cn_flow *f, uint64_t bytes)
 /* The copy ends, complete or not. */
 static void stop(struct cn_flow *f)
 {
-	cn_flow_ring_leave(&f->ep->all->copying, f);
+	copying_leave(f);
 	f->coming = false;
 	f->from = NULL;
 	f->into = NULL;
@@ -99,7 +127,7 @@ void cn_local_match(struct cn_send *out, struct cn_recv *in)
 	f->into = in;
 	f->coming = true;
 	f->bytes = f->left = (uint32_t)out->bytes;
-	cn_flow_ring_enter(&f->ep->all->copying, f);
+	copying_enter(f);
 }
 
 /* Copies at most `most` bytes of a message, truncated to its receive. Returns how many. */
@@ -121,10 +149,12 @@ void cn_local_copy(struct cn_endpoints *s, cn_time now)
 	uint32_t budget = CN_COPY_CHUNK;
 
 	while (s->copying != NULL && budget > 0) {
-		struct cn_flow *f = s->copying;
+		struct cn_ep_account *a = s->copying;
+		struct cn_flow *f = a->copying;
 
 		budget -= copy_some(f, budget);
-		s->copying = f->active_next;
+		s->copying = a->copying_next;
+		a->copying = f->active_next;
 		if (f->left == 0) {
 			finish(f, now);
 		}

@@ -92,6 +92,38 @@ static void local__copies_in_turns(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* The messages of a user share the turns that are his. */
+static void local__payers_take_turns(void **state)
+{
+	enum { MANY = 20 };
+	struct endpoint_fixture *w = endpoint_fixture(1, NULL);
+	struct endpoint_request *out[MANY + 1], *in[MANY + 1];
+	struct cn_endpoint *ep[MANY + 1];
+	struct cn_err err;
+	uint64_t others = 0;
+
+	(void)state;
+	for (uint16_t i = 0; i <= MANY; i++) {
+		assert_int_equal(cn_endpoint_open(w->engine[0], OWNER, i == MANY ? 2 : 1, 1 + i,
+						  &ep[i], &err),
+				 COLLNET_OK);
+		out[i] = endpoint_send_to(w, ep[i], "a", 1 + i, LONG, i, SECOND);
+		in[i] = spoilt_recv(w, ep[i], out[i]->data, LONG);
+	}
+	while (in[MANY]->ended == 0) {
+		endpoint_poll_only(w, 0, 1);
+	}
+	for (uint32_t i = 0; i < MANY; i++) {
+		others += copied(in[i], out[i]->data, LONG);
+	}
+	assert_in_range(others, LONG - 2 * TURN, LONG + 2 * TURN);
+	for (uint16_t i = 0; i <= MANY; i++) {
+		assert_both(w, in[i], out[i], 1 + i, LONG, i);
+	}
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 /* Two long messages and short ones share the turns. */
 static void local__flows_take_turns(void **state)
 {
@@ -392,6 +424,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(local__copies_in_turns),
 		cmocka_unit_test(local__flows_take_turns),
+		cmocka_unit_test(local__payers_take_turns),
 		cmocka_unit_test(local__copies_what_there_is_room_for),
 		cmocka_unit_test(local__in_order),
 		cmocka_unit_test(local__send_ends),

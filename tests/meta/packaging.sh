@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Packages of distributions: their version is that of configure.ac, and what Spack's recipe passes to
-# configure is what configure knows. tests/packages and tests/rpm build packages.
+# configure is what configure knows. The Debian package suggests those of the libraries that are loaded
+# on request. tests/packages and tests/rpm build packages.
 . "$(dirname "$0")/lib.sh"
 : >"$t/out"
 : >"$t/err"
 version=$(sed -n 's/^AC_INIT(\[collnet\], \[\([^]]*\)\].*/\1/p' configure.ac)
 grep -q "^Version:[	 ]*$version$" packaging/collnet.spec || fail "the version of packaging/collnet.spec"
 sed -n '1s/^collnet (\(.*\)) .*/\1/p' debian/changelog | grep -qx "$version" || fail "the version of debian/changelog"
+loaded=$(sed -n 's/.*cn_load("[^"]*", "[^"]*", "\([^"]*\)".*/\1/p' lib/link/pcap.c)
+[ -n "$loaded" ] || fail "lib/link/pcap.c loads no library"
+for package in $loaded; do
+	sed -n 's/^Suggests: /, /p' debian/control | grep -q ", $package\(,\|$\)" || fail "debian/control suggests no $package"
+done
 
 command -v python3 >/dev/null || {
 	echo "skip: python3 is not installed, which reads Spack's recipe"

@@ -198,18 +198,20 @@ int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64
 	return COLLNET_OK;
 }
 
-static int create_team(struct collnet *c, struct collnet_team_options *o, struct collnet_team **out)
+static int create_team(struct collnet *c, const struct collnet_team_options *given,
+		       struct collnet_team **out)
 {
+	struct collnet_team_options o = *given;
 	char job[COLLNET_NAME_MAX + 1];
-	int rc = settle_team(c, o, job, sizeof(job));
+	int rc = settle_team(c, &o, job, sizeof(job));
 	const struct cn_origin none = { NULL, NULL, NULL };
 	uint64_t secret = 0;
 
 	if (rc == COLLNET_OK) {
-		rc = cn_secret(o->secret, &secret, &c->err);
+		rc = cn_secret(o.secret, &secret, &c->err);
 	}
-	o->job = job;
-	return rc != COLLNET_OK ? rc : cn_team_open(c, o, secret, &none, out);
+	o.job = job;
+	return rc != COLLNET_OK ? rc : cn_team_open(c, &o, secret, &none, out);
 }
 
 int collnet_team_create(collnet_t *c, const struct collnet_team_options *given,

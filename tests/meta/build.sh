@@ -20,7 +20,7 @@ clone() {
 	cp tests/run "$1/tests/"
 	: >"$1/configure.ac"
 	: >"$1/Makefile.in"
-	printf '#!/bin/sh\necho run >>"%s"\nprintf "all:\\n" >Makefile\n' "$t/runs" >"$1/configure"
+	printf '#!/bin/sh\necho "$*" >>"%s"\nprintf "all:\\n" >Makefile\n' "$t/runs" >"$1/configure"
 	chmod +x "$1/configure"
 }
 
@@ -53,6 +53,11 @@ printf '#!/bin/sh\necho "cc 99"\n' >"$t/bin/cc"
 chmod +x "$t/bin/cc"
 builds 6 "another compiler" --enable-werror
 builds 6 "nothing changed" --enable-werror
+
+# A warning of a newer compiler does not end the quick start, which ends here without a command.
+(cd "$t/clone" && QUICKSTART_DEPS=no sh tools/quickstart) >"$t/out" 2>&1
+[ "$(wc -l <"$t/runs")" -eq 7 ] || fail "the quick start does not configure"
+! tail -n 1 "$t/runs" | grep werror >>"$t/out" || fail "warnings are errors in the quick start"
 
 # A compiler with arguments exists. A substitute of apt-get that does nothing installs missing packages.
 mkdir "$t/apt"

@@ -256,7 +256,7 @@ static int check_ethertype(const struct cn_link_config *c, struct cn_err *err)
 
 int cn_link_prepare(const struct cn_link_config *c, struct cn_err *err)
 {
-	size_t k;
+	size_t k = 0;
 	int r = find_kind(c->kind, &k, err);
 
 	if (r == COLLNET_OK) {
@@ -282,7 +282,7 @@ int cn_link_open(const struct cn_link_config *config, struct cn_link **out, stru
 {
 	struct cn_link_config c = *config;
 	struct cn_interface i;
-	size_t k;
+	size_t k = 0;
 	int r = find_kind(c.kind, &k, err);
 
 	if (r == COLLNET_OK) {

@@ -317,20 +317,20 @@ static int open_receiver(struct pcap_link *p, const struct cn_link_config *confi
 	struct sock_filter filter[CN_LINK_FILTER];
 	struct bpf_program program = { CN_LINK_FILTER, (struct bpf_insn *)(void *)filter };
 	char why[PCAP_ERRBUF_SIZE];
-	int r;
+	int buffer, r;
 
 	p->pcap = lib.pcap_create(p->link.interface, why);
 	if (p->pcap == NULL) {
 		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: libpcap: %s", p->link.interface,
 			       why);
 	}
-	lib.pcap_set_snaplen(p->pcap, (int)(p->frame_max + VLAN_TAG));
-	lib.pcap_set_promisc(p->pcap, 0);
-	lib.pcap_set_immediate_mode(p->pcap, 1);
 	/* libpcap adds some tens of bytes per frame. */
-	lib.pcap_set_buffer_size(p->pcap, (int)(config->ring_frames * (p->frame_max + 100)));
-	r = lib.pcap_activate(p->pcap);
-	if (r < 0) {
+	buffer = (int)(config->ring_frames * (p->frame_max + 100));
+	if ((r = lib.pcap_set_snaplen(p->pcap, (int)(p->frame_max + VLAN_TAG))) < 0 ||
+	    (r = lib.pcap_set_promisc(p->pcap, 0)) < 0 ||
+	    (r = lib.pcap_set_immediate_mode(p->pcap, 1)) < 0 ||
+	    (r = lib.pcap_set_buffer_size(p->pcap, buffer)) < 0 ||
+	    (r = lib.pcap_activate(p->pcap)) < 0) {
 		return refused_by_pcap(p, r, err);
 	}
 	if (lib.pcap_datalink(p->pcap) != DLT_EN10MB) {

@@ -141,8 +141,8 @@ int glue_exscan(struct glue_call *k, const void *send, void *recv, int count, MP
 		MPI_Op op);
 
 /* Waits for a call that started (rc: what the operation returned), and frees what it used.
- * MPI_SUCCESS or an error code. A failure of collnet's has an error class of its own, whose string
- * is collnet's message, which is also a line on standard error. */
+ * MPI_SUCCESS or an error code. A failure of collnet's is of an error class of its own, whose
+ * string is collnet's message, which is also a line on standard error. */
 int glue_finish(struct glue_call *k, int rc);
 /* Whether a call that has been posted, or started, will be complete only after a test of it. */
 bool glue_is_outstanding(const struct glue_call *k);

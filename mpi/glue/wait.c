@@ -47,14 +47,14 @@ static struct collnet_coll_options glue_options(const struct glue_call *k)
 
 /*
  * MPI's error for a failure, with collnet's message as its string, and a line on standard error.
- * There is one class per process, because MPI has no function to release one: its string is that of
- * the last failure.
+ * There is one per process, because MPI has no function to release one: its string is that of the
+ * last failure. It is a code of a class, because Open MPI 4 knows the class of codes only.
  */
 static int failure(const struct glue_call *k)
 {
 	const struct glue_team *t = k->team;
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static int class = MPI_ERR_OTHER;
+	static int class = MPI_ERR_OTHER, code = MPI_ERR_OTHER;
 	char text[MPI_MAX_ERROR_STRING];
 	int rc;
 
@@ -62,13 +62,15 @@ static int failure(const struct glue_call *k)
 		 k->c->size, t->team != NULL ? collnet_error(t->context) : t->why);
 	fprintf(stderr, "%s\n", text);
 	pthread_mutex_lock(&lock);
-	if (class == MPI_ERR_OTHER && PMPI_Add_error_class(&class) != MPI_SUCCESS) {
-		class = MPI_ERR_OTHER;
+	if (code == MPI_ERR_OTHER && (PMPI_Add_error_class(&class) != MPI_SUCCESS ||
+				      PMPI_Add_error_code(class, &code) != MPI_SUCCESS)) {
+		code = MPI_ERR_OTHER;
 	}
-	if (class != MPI_ERR_OTHER) {
+	if (code != MPI_ERR_OTHER) {
 		PMPI_Add_error_string(class, text);
+		PMPI_Add_error_string(code, text);
 	}
-	rc = class;
+	rc = code;
 	pthread_mutex_unlock(&lock);
 	return rc;
 }

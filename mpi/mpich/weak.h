@@ -10,6 +10,7 @@
 
 #pragma weak PMPI_Abort
 #pragma weak PMPI_Add_error_class
+#pragma weak PMPI_Add_error_code
 #pragma weak PMPI_Add_error_string
 #pragma weak PMPI_Allreduce
 #pragma weak PMPI_Barrier

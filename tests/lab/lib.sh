@@ -181,6 +181,7 @@ mpi_error() {
 		./kill-a-daemon ./with-collnet h0:1,h1:1,h2:1 3 ./cases "$1" >out 2>&1 </dev/null
 	[ "$(grep -c '^failed: collnet: MPI_All[a-z]*, rank . of 3: ' out)" = 3 ] &&
 		grep -q '^failed: .*node h1' out || { cat out; fail "no message of collnet"; }
+	lacks '^wrong' out
 	case=$1
 	shift
 	for what; do

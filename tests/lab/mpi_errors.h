@@ -3,11 +3,16 @@
 
 static void print_error(int rc)
 {
-	char text[MPI_MAX_ERROR_STRING];
-	int length;
+	char text[MPI_MAX_ERROR_STRING], of_class[MPI_MAX_ERROR_STRING];
+	int class, length;
 
 	MPI_Error_string(rc, text, &length);
 	printf("failed: %s\n", text);
+	MPI_Error_class(rc, &class);
+	MPI_Error_string(class, of_class, &length);
+	if (class <= MPI_ERR_LASTCODE || strcmp(of_class, text) != 0) {
+		wrong("not a class of its own");
+	}
 }
 
 /* Calls until one fails, which under the handler of every program aborts it. */

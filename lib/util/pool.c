@@ -7,12 +7,19 @@
 
 int cn_pool_init(struct cn_pool *p, size_t item, uint32_t count)
 {
+	return cn_pool_init_from(p, NULL, item, count);
+}
+
+int cn_pool_init_from(struct cn_pool *p, const struct cn_pool_memory *from, size_t item,
+		      uint32_t count)
+{
 	memset(p, 0, sizeof(*p));
+	p->from = from;
 	p->item = (item + 15) & ~(size_t)15;
 	if (count == 0 || p->item == 0 || p->item > SIZE_MAX / count) {
 		return COLLNET_EINVAL;
 	}
-	p->memory = malloc(p->item * count);
+	p->memory = from != NULL ? from->get(p->item * count) : malloc(p->item * count);
 	if (p->memory == NULL) {
 		return COLLNET_ENOMEM;
 	}
@@ -23,7 +30,11 @@ int cn_pool_init(struct cn_pool *p, size_t item, uint32_t count)
 
 void cn_pool_fini(struct cn_pool *p)
 {
-	free(p->memory);
+	if (p->from != NULL && p->memory != NULL) {
+		p->from->put(p->memory, p->item * p->count);
+	} else {
+		free(p->memory);
+	}
 	memset(p, 0, sizeof(*p));
 }
 

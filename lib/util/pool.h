@@ -7,7 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A source of memory. */
+struct cn_pool_memory {
+	void *(*get)(size_t bytes); /* NULL: there is none */
+	void (*put)(void *p, size_t bytes);
+};
+
 struct cn_pool {
+	const struct cn_pool_memory *from; /* NULL: malloc() */
 	uint8_t *memory;
 	size_t item;	/* bytes a buffer, multiple of 16 */
 	uint32_t count; /* buffers */
@@ -18,6 +25,9 @@ struct cn_pool {
 
 /* 0 or COLLNET_ENOMEM. */
 int cn_pool_init(struct cn_pool *p, size_t item, uint32_t count);
+/* The same with memory from there; NULL: malloc(). */
+int cn_pool_init_from(struct cn_pool *p, const struct cn_pool_memory *from, size_t item,
+		      uint32_t count);
 void cn_pool_fini(struct cn_pool *p);
 void *cn_pool_get(struct cn_pool *p); /* NULL: none free */
 void cn_pool_put(struct cn_pool *p, void *item);

@@ -188,8 +188,8 @@ static void blocked__larger_memory_for_copies(void **state)
 
 	(void)state;
 	assert_int_equal(collnet_endpoint_open(c, 0, &e), COLLNET_OK);
-	for (size_t bytes = 8; bytes <= sizeof(to); bytes *= 131072) {
-		size_t n = bytes;
+	for (uint64_t bytes = 8; bytes <= sizeof(to); bytes *= 131072) {
+		size_t n = (size_t)bytes;
 
 		assert_int_equal(collnet_recv(e, NULL, to, &n, 5), COLLNET_ETIMEOUT);
 	}

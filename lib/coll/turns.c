@@ -58,18 +58,25 @@ static bool output(struct cn_transport *x, cn_time now, struct cn_frame *out)
 	       cn_node_output(x->node, now, out);
 }
 
-/* The first transport of a ring, from x on, that has a frame, with that; NULL: none has. */
-static struct cn_transport *output_ring(struct cn_transport *x, cn_time now, struct cn_frame *out)
+/* The first transport of a ring that has a frame, with that; NULL: none has. `last` had none. */
+static struct cn_transport *output_ring(const struct cn_turns *s, uint32_t payer,
+					const struct cn_transport *last, cn_time now,
+					struct cn_frame *out)
 {
-	const struct cn_transport *first = x;
+	const bool here = last != NULL && last->turn.payer == payer;
+	struct cn_transport *x = here ? last->turn.next : s->next[payer];
+	const struct cn_transport *end = here ? last : x;
 
-	while (!output(x, now, out)) {
-		x = x->turn.next;
-		if (x == first) {
-			return NULL;
-		}
+	if (x == last) {
+		return NULL;
 	}
-	return x;
+	do {
+		if (output(x, now, out)) {
+			return x;
+		}
+		x = x->turn.next;
+	} while (x != end);
+	return NULL;
 }
 
 /* x has sent a frame. */
@@ -104,9 +111,7 @@ bool cn_turns_output(struct cn_engine *e, cn_time now, struct cn_frame *out)
 	first = last != NULL || s->next[s->payer] == NULL ? following(s, s->payer) : s->payer;
 	payer = first;
 	do {
-		const bool is_last = last != NULL && payer == s->payer;
-
-		x = output_ring(is_last ? last->turn.next : s->next[payer], now, out);
+		x = output_ring(s, payer, last, now, out);
 		if (x != NULL) {
 			if (last != NULL) {
 				s->next[s->payer] = last->turn.next;

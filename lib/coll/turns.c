@@ -80,11 +80,13 @@ static struct cn_transport *output_ring(const struct cn_turns *s, uint32_t payer
 }
 
 /* x has sent a frame. */
-static void count(struct cn_turns *s, struct cn_transport *x, uint32_t quantum)
+static void count(struct cn_engine *e, struct cn_transport *x)
 {
+	struct cn_turns *s = &e->turns;
+
 	s->payer = x->turn.payer;
 	s->next[s->payer] = x;
-	if (++s->quantum_used >= quantum) {
+	if (++s->quantum_used >= cn_engine_quantum(e, e->window)) {
 		s->next[s->payer] = x->turn.next;
 		s->payer = following(s, s->payer);
 		s->quantum_used = 0;
@@ -99,13 +101,12 @@ static void count(struct cn_turns *s, struct cn_transport *x, uint32_t quantum)
 bool cn_turns_output(struct cn_engine *e, cn_time now, struct cn_frame *out)
 {
 	struct cn_turns *s = &e->turns;
-	const uint32_t quantum = cn_engine_quantum(e, e->window);
 	struct cn_transport *last = s->quantum_used > 0 ? s->next[s->payer] : NULL, *x;
 	uint32_t payer, first;
 
 	e->starved = false;
 	if (last != NULL && output(last, now, out)) {
-		count(s, last, quantum);
+		count(e, last);
 		return true;
 	}
 	first = last != NULL || s->next[s->payer] == NULL ? following(s, s->payer) : s->payer;
@@ -117,7 +118,7 @@ bool cn_turns_output(struct cn_engine *e, cn_time now, struct cn_frame *out)
 				s->next[s->payer] = last->turn.next;
 			}
 			s->quantum_used = 0;
-			count(s, x, quantum);
+			count(e, x);
 			return true;
 		}
 		payer = following(s, payer);

@@ -184,7 +184,7 @@ void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len)
 /*
  * Its message requests something that the user's clients in close may still have: numbers, names,
  * and shares of a limit. Or it requests a region that exceeds a limit until unused memory has been
- * unmapped.
+ * freed.
  */
 static bool must_wait_for_closing(const struct cn_client *c)
 {
@@ -192,7 +192,7 @@ static bool must_wait_for_closing(const struct cn_client *c)
 	struct cn_msg_region m;
 	ssize_t n;
 
-	if (d->unmap == NULL && c->user->closing == 0) {
+	if (!cn_mapping_is_ending(d) && c->user->closing == 0) {
 		return false;
 	}
 	n = recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT);
@@ -296,10 +296,6 @@ void cn_client_readable(struct cn_client *c)
 	struct cn_daemon *d = c->daemon;
 	bool served;
 
-	if (c->disconnected) {
-		c->process_ended = d->marked_clients = true;
-		return;
-	}
 	served = cn_slice_begin(d, c->user);
 	cn_client_rings_serve(c, served && c->call.op == NULL ? CN_MSG_RING_SLOTS : 0);
 	if (c->call.op != NULL) {
@@ -389,7 +385,7 @@ static void refuse(struct cn_daemon *d, int fd, int status, const char *text)
 /* Whether there is room for one more of this user: COLLNET_OK, or why not. */
 static int check_room(struct cn_daemon *d, struct cn_user *user, struct cn_err *err)
 {
-	const uint32_t n = d->nclients + d->ndisconnected;
+	const uint32_t n = d->nclients;
 
 	if (user == NULL || n >= CN_CLIENTS_MAX - (user->uid != 0 ? CN_CLIENTS_RESERVE : 0)) {
 		return cn_fail(err, COLLNET_ELIMIT, "collnetd is at its limit of %u connections",
@@ -447,17 +443,19 @@ static void admit(struct cn_daemon *d, int fd)
 
 void cn_client_open(struct cn_daemon *d)
 {
-	const rlim_t want = CN_CLIENTS_MAX * (1 + UNREAD_DESCRIPTORS_MAX) + DESCRIPTORS;
+	const rlim_t want = CN_CLIENTS_MAX * (1 + UNREAD_DESCRIPTORS_MAX) + CN_REGIONS_MAX +
+			    DESCRIPTORS;
 	struct rlimit r;
 
-	/* A client's socket, and what is sent to it; the default limit of 1,024 is too near. Root,
-	 * which collnetd still is, may raise the hard limit, too. */
+	/* A client's socket, what is sent to it, and its regions; the default limit of 1,024 is too
+	 * near. Root, which collnetd still is, may raise the hard limit, too. */
 	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < want) {
 		const struct rlimit both = { want, r.rlim_max < want ? want : r.rlim_max };
 
 		r.rlim_cur = r.rlim_max < want ? r.rlim_max : want;
 		if (setrlimit(RLIMIT_NOFILE, &both) != 0) {
 			setrlimit(RLIMIT_NOFILE, &r);
+			d->descriptors = r.rlim_cur < want ? r.rlim_cur : 0;
 		}
 	}
 	d->reserve_fd = fcntl(d->listen_fd, F_DUPFD_CLOEXEC, 0);

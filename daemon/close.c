@@ -3,8 +3,7 @@
  * The end of clients.
  *
  * Only the loop closes a client. Until then a client marked for close is neither read nor written,
- * and its state does not change. A closed client may keep its memory as long as its process lives
- * (still_reads()); it is disconnected.
+ * and its state does not change.
  *
  * A client may have a thousand teams, and leaving one on 64 nodes takes 40 us and sends 190
  * frames, which takes 200. Clients are therefore closed in steps: an iteration of the loop makes at
@@ -14,17 +13,9 @@
  */
 #include "daemon/daemon.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "util/clock.h"
-
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434 /* of headers before Linux 5.3 */
-#endif
 
 #define MEMBERSHIPS (CN_MSG_TEAMS + CN_MSG_ENDPOINTS)
 
@@ -72,28 +63,8 @@ static bool drop_next_membership(struct cn_client *c)
 	return false;
 }
 
-/* From now on, c->fd is a pidfd of its process; -1: that has ended, or cannot be watched. */
-static void watch_process(struct cn_daemon *d, struct cn_client *c)
-{
-	struct pollfd p = { .events = POLLIN };
-
-	c->fd = p.fd = (int)syscall(SYS_pidfd_open, c->pid, 0);
-	if (c->fd >= 0 && cn_event_add_client(d, c) != COLLNET_OK) {
-		close(c->fd);
-		c->fd = -1;
-	}
-	c->process_ended = c->fd < 0 || poll(&p, 1, 0) != 0;
-	if (c->fd < 0 && c->pid > 0 && errno != ESRCH && errno != ENOSYS &&
-	    cn_user_may_log(d, c->user)) {
-		cn_log(COLLNET_LOG_WARNING,
-		       "process %ld cannot be watched: it loses the memory that it shares with "
-		       "collnetd: %s",
-		       (long)c->pid, cn_strerror(errno));
-	}
-}
-
 /* Its teams and endpoints have been dropped. */
-static void disconnect(struct cn_daemon *d, struct cn_client *c)
+static void forget(struct cn_daemon *d, struct cn_client *c)
 {
 	cn_call_drop(c);
 	cn_client_release_all(c);
@@ -101,38 +72,13 @@ static void disconnect(struct cn_daemon *d, struct cn_client *c)
 	/* A reaper may hold the socket for a while, and so would epoll. */
 	cn_event_remove_client(d, c);
 	cn_receive_close(d, c->fd);
-	c->fd = -1;
-	c->disconnected = c->process_ended = true;
-	c->user->closing--;
-	d->nclients--;
-	d->ndisconnected++;
-	if (c->bytes > 0 && d->memory.usage_fd >= 0) {
-		watch_process(d, c);
-	}
-}
-
-/*
- * A process that lost or closed its connection may still read what it received. Where the daemon
- * removes the pages of memory that it releases (mapping.c), the memory of such a process stays
- * until the process ends, and its user is charged for it.
- */
-static bool still_reads(const struct cn_client *c)
-{
-	return !c->process_ended && c->daemon->memory.usage_fd >= 0;
-}
-
-static void forget(struct cn_daemon *d, struct cn_client *c)
-{
 	for (uint32_t i = 0; i <= CN_MSG_RINGS; i++) {
 		cn_mapping_drop(c, i);
 	}
-	if (c->fd >= 0) {
-		cn_event_remove_client(d, c); /* a reaper may hold this one, too */
-		close(c->fd);
-	}
 	cn_quota_uncharge(d, c->user, CN_QUOTA_CONNECTIONS, 1);
+	c->user->closing--;
+	d->nclients--;
 	free(c);
-	d->ndisconnected--;
 }
 
 /* One step of the close of the client with this index, if it is marked. False: there is none. */
@@ -140,16 +86,10 @@ static bool close_more(struct cn_daemon *d, uint32_t i)
 {
 	struct cn_client *c = d->clients[i];
 
-	if (c == NULL || !c->marked || (c->disconnected && still_reads(c))) {
+	if (c == NULL || !c->marked) {
 		return false;
 	}
-	if (!c->disconnected && drop_next_membership(c)) {
-		return true;
-	}
-	if (!c->disconnected) {
-		disconnect(d, c);
-	}
-	if (!still_reads(c)) {
+	if (!drop_next_membership(c)) {
 		d->clients[i] = NULL;
 		forget(d, c);
 	}

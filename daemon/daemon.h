@@ -23,6 +23,7 @@
  *   rings.c    clients' rings: requests out, completions in
  *   reaper.c   drops last references in a child process
  *   mapping.c  maps the memory that clients share
+ *   unmap.c    ends it
  *   reload.c   reloads the configuration
  *   seccomp.c  filters system calls
  *   priv.c     drops privileges
@@ -41,6 +42,7 @@
 
 #include "coll/combine.h"
 #include "ipc/msg.h"
+#include "node/memfd.h"
 #include "node/runtime.h"
 #include "util/spin.h"
 #include "daemon/config.h"
@@ -53,7 +55,8 @@
 #define CN_CLIENTS_RESERVE 32u /* of these, for root */
 #define CN_SUBUIDS_MAX	   4096u
 #define CN_USERS_MAX	   (CN_CLIENTS_MAX + 64u) /* including recently disconnected ones */
-#define CN_REGIONS_MAX	   49152u	 /* of all clients: a process may have 65,530 mappings */
+#define CN_REGIONS_MAX	   49152u /* of all clients: a process may have 65,530 mappings */
+#define CN_WATCH_BUCKETS   1024u
 #define CN_TIME_SLICE	   (250 * CN_US) /* of a user per round; time_slice.c */
 
 /* ---- state ---------------------------------------------------------------------------- */
@@ -80,7 +83,8 @@ struct cn_user {
 	uid_t uid;
 	uint64_t used[CN_QUOTAS]; /* not of teams: the engine knows */
 	cn_time seen;		  /* last connection */
-	uint32_t closing;	  /* clients that are marked, and not disconnected yet */
+	uint32_t closing;	  /* clients that are marked, and not closed yet */
+	uint32_t watches;	  /* of his memory that has ended here, and is not freed yet */
 	uint32_t log_lines;	  /* that may be written now */
 	cn_time log_at;		  /* start of the interval that permits the next one */
 	uint64_t round;		  /* the last one in which he was served */
@@ -89,15 +93,17 @@ struct cn_user {
 	uint64_t log_suppressed;
 };
 
-/* A client's region, mapped. References: its number while it has one, and each request on it. */
+/* A client's region. References: its number while it has one, and each request on it. */
 struct cn_mapping {
-	uint8_t *p;
+	uint8_t *p; /* NULL: unmapped */
 	uint64_t bytes;
 	uint64_t dropped; /* of these, released before it is unmapped */
-	uint64_t removed; /* of those, returned to the system */
+	int fd;		  /* closed when the region is watched */
+	int watch;	  /* then: that reports when the kernel has freed the memory */
+	bool sealed; /* nobody can punch holes any more: it may be read, written and unmapped */
 	uint32_t refs;
 	struct cn_user *user;	 /* who is charged for it */
-	struct cn_mapping *next; /* in the daemon's list of those to unmap */
+	struct cn_mapping *next; /* in a list of unmap.c */
 };
 
 /*
@@ -161,14 +167,9 @@ struct cn_client_call {
 /*
  * connected           -cn_client_mark()-> marked
  * marked              -drop_next_membership()-> marked       with one team or endpoint less
- * marked              -disconnect()-> disconnected, ended    it has none any more
- * marked              -disconnect()-> disconnected           its process may still read, and can
- *                                                            be watched: watch_process()
- * disconnected        -cn_client_readable()-> disconnected, ended
- * disconnected, ended -forget()-> freed
+ * marked              -forget()-> freed                       it has none any more
  *
- * A disconnected client stays marked; ended is `process_ended`. close_more() calls
- * drop_next_membership(), then disconnect(), and forget() unless still_reads().
+ * close_more() calls drop_next_membership(), then forget().
  */
 struct cn_client {
 	struct cn_daemon *daemon;
@@ -178,8 +179,6 @@ struct cn_client {
 	struct cn_user *user;
 	bool greeted;
 	bool marked;		     /* for close by the loop; nothing is sent any more */
-	bool disconnected;	     /* `fd` is a pidfd of its process; -1: not waited for */
-	bool process_ended;	     /* and that has ended, or is not waited for */
 	uint32_t dropped;	     /* teams, then endpoints, that its close has processed */
 	uint64_t bytes;		     /* of its regions */
 	uint32_t unread_descriptors; /* sent since it last had received all messages */
@@ -220,12 +219,17 @@ struct cn_daemon {
 	int listen_fd, signal_fd, epoll_fd; /* -1: none */
 	uint32_t link_events;		    /* what epoll watches of the link */
 	uint32_t nclients;
-	uint32_t ndisconnected; /* closed, but their processes still read */
-	bool marked_clients;	/* some are marked */
-	uint32_t close_next;	/* index of the client that is closed next, round-robin */
+	bool marked_clients; /* some are marked */
+	uint32_t close_next; /* index of the client that is closed next, round-robin */
 	bool stop;
-	cn_time now;		  /* of this iteration of the loop */
-	struct cn_mapping *unmap; /* nobody uses these any more */
+	cn_time now; /* of this iteration of the loop */
+	/* Regions that no request uses any more, in the states of unmap.c. */
+	struct cn_mapping *unmap, *held, *held_last, *watched[CN_WATCH_BUCKETS];
+	cn_time held_until; /* then they are tried again; 0: there are none */
+	uint32_t nwatched;
+	int inotify_fd;	      /* 0: not opened yet; -1: there is none */
+	uint64_t descriptors; /* that the daemon may open; 0: enough */
+	cn_time freed_by;     /* reapers have freed the memory that they took */
 	struct {
 		uint64_t bytes; /* in this iteration */
 		struct cn_op_slot *first, *last;
@@ -242,7 +246,7 @@ struct cn_daemon {
 		uint64_t total; /* for all users */
 		uint64_t used;	/* by them */
 		uint64_t regions;
-		int usage_fd; /* memory.current of the control group; -1: it has no limit */
+		bool limited; /* by the control group */
 	} memory;
 	bool unlink_socket;
 	ino_t socket_inode; /* of the listening socket's path */
@@ -297,6 +301,7 @@ void cn_event_remove_client(struct cn_daemon *d, struct cn_client *c);
 void cn_event_client_waits(struct cn_daemon *d, struct cn_client *c, bool waits);
 /* The runtime was attached; it is about to be detached. */
 int cn_event_add_link(struct cn_daemon *d, struct cn_err *err);
+int cn_event_add_memory(struct cn_daemon *d);
 void cn_event_remove_link(struct cn_daemon *d);
 
 /* ---- time_slice.c --------------------------------------------------------------------- */
@@ -355,7 +360,6 @@ extern const struct cn_quota_kind cn_quota_kinds[CN_QUOTAS];
 
 /* Finds out how much memory there is. */
 void cn_quota_open(struct cn_daemon *d);
-void cn_quota_close(struct cn_daemon *d);
 /* The limit of every user but root. */
 uint64_t cn_quota_limit(const struct cn_daemon *d, enum cn_quota q);
 /* Whether a user who has `used` of something may have n more: COLLNET_OK, or COLLNET_ELIMIT. */
@@ -365,8 +369,6 @@ int cn_quota_check(const struct cn_daemon *d, const struct cn_user *u, enum cn_q
 int cn_quota_charge(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n,
 		    struct cn_err *err);
 void cn_quota_uncharge(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n);
-/* Whether the control group's memory is so short that clients' pages must be removed. */
-bool cn_quota_short(const struct cn_daemon *d);
 /* The user who is charged for this user ID; NULL: the table is full of users with charges. */
 struct cn_user *cn_user_find(struct cn_daemon *d, uid_t uid);
 /* Whether a line about the user may be written now; a flood of them is counted instead. */
@@ -495,8 +497,11 @@ void cn_combine_cancel(struct cn_op_slot *op);
 
 /* ---- rings.c --------------------------------------------------------------------------- */
 
-/* The client's rings are in this memory, which is mapped until cn_client_rings_close(). */
-void cn_client_rings_open(struct cn_client *c, void *memory);
+/* Initialises new memory for rings, before the client gets it. */
+void cn_client_rings_prepare(struct cn_client *c, void *memory);
+/* Opens the rings if the client has sealed their memory, which is mapped until
+ * cn_client_rings_close(). */
+void cn_client_rings_open(struct cn_client *c);
 void cn_client_rings_close(struct cn_client *c);
 /* Serves up to `max` requests in the client's ring, within its user's slice. */
 void cn_client_rings_serve(struct cn_client *c, uint32_t max);
@@ -545,9 +550,22 @@ bool cn_mapping_drop(struct cn_client *c, uint32_t number);
  */
 void *cn_mapping_resolve(struct cn_client *c, const struct cn_msg_buffer_ref *place, uint64_t len,
 			 struct cn_mapping **ref, bool *ok);
+/* Whether the client has sealed it. Until then, nothing may read, write or unmap it. */
+bool cn_mapping_is_sealed(struct cn_mapping *s);
+
+/* ---- unmap.c -------------------------------------------------------------------------- */
+
 void cn_mapping_put(struct cn_daemon *d, struct cn_mapping *s);
 /* Unmaps unused memory, or a part of it. True: there is more. */
 bool cn_mapping_unmap(struct cn_daemon *d);
+/* Handles what inotify reports: memory that was freed. */
+void cn_mapping_collect(struct cn_daemon *d);
+/* Whether memory will soon be freed for which users are still charged. */
+bool cn_mapping_is_ending(const struct cn_daemon *d);
+/* When cn_mapping_unmap() has something to try again. */
+cn_time cn_mapping_deadline(const struct cn_daemon *d);
+/* At the end of the daemon: forgets all unused memory. */
+void cn_mapping_end(struct cn_daemon *d);
 
 /* ---- reload.c ------------------------------------------------------------------------- */
 

@@ -30,7 +30,7 @@
 #define CLOSING	      (100 * CN_US) /* for closing clients: sending the frames takes longer */
 
 /* The source of an event: a client, or one of these. */
-static char link_mark, send_mark, listen_mark, signal_mark, netlink_mark, helper_mark;
+static char link_mark, send_mark, listen_mark, signal_mark, netlink_mark, helper_mark, memory_mark;
 
 static int watch(struct cn_daemon *d, int how, int fd, uint32_t events, void *about)
 {
@@ -70,6 +70,11 @@ int cn_event_add_link(struct cn_daemon *d, struct cn_err *err)
 		rc = watch(d, EPOLL_CTL_ADD, l->send_fd, 0, &send_mark);
 	}
 	return rc == COLLNET_OK ? rc : cn_fail(err, rc, "the event loop: %s", cn_strerror(errno));
+}
+
+int cn_event_add_memory(struct cn_daemon *d)
+{
+	return watch(d, EPOLL_CTL_ADD, d->inotify_fd, EPOLLIN, &memory_mark);
 }
 
 void cn_event_remove_link(struct cn_daemon *d)
@@ -213,6 +218,8 @@ static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, s
 			read_signal(d);
 		} else if (about == &helper_mark) {
 			cn_call_collect_task(d);
+		} else if (about == &memory_mark) {
+			cn_mapping_collect(d);
 		} else if (about == &netlink_mark) {
 			rc = cn_iface_readable(d, err);
 		} else if (about != &link_mark && about != &send_mark) {
@@ -282,7 +289,7 @@ static int sleep_and_serve(struct cn_daemon *d, struct cn_err *err)
 {
 	const cn_time frames = d->runtime.poller != NULL ? cn_poller_deadline(d->runtime.poller)
 							 : CN_NEVER;
-	const cn_time deadline = cn_min_time(frames,
+	const cn_time deadline = cn_min_time(cn_min_time(frames, cn_mapping_deadline(d)),
 					     cn_min_time(d->accept_at, cn_call_deadline(d)));
 	const struct cn_iface *f = &d->iface;
 	cn_time until;

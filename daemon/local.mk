@@ -32,7 +32,8 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/seccomp.c \
 	daemon/start.c \
 	daemon/subuid.c \
-	daemon/time_slice.c
+	daemon/time_slice.c \
+	daemon/unmap.c
 
 sbin_PROGRAMS += daemon/collnetd
 daemon_collnetd_SOURCES = daemon/main.c

@@ -3,14 +3,12 @@
  * Limits per user: connections, teams, endpoints, requests, regions and memory, so that other users
  * get a share; and the rate of log lines about a user.
  *
- * Root is limited only by the tables. Memory is charged by its mapped size: a client can change at
- * any time which pages exist, by punching holes. Regions are charged, too, however small: the
- * kernel limits the mappings of a process, and the daemon maps those of all clients.
+ * Root is limited only by the tables. Memory is charged by its mapped size: a client can touch each
+ * page at any time. Regions are charged, too, however small: the kernel limits the mappings and
+ * descriptors of a process, and the daemon has those of all clients.
  */
 #include "daemon/daemon.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,12 +33,22 @@ const struct cn_quota_kind cn_quota_kinds[CN_QUOTAS] = {
 			      "a size in bytes such as 512m or 16g" },
 };
 
+/* Half of the descriptors, if there are fewer than needed. */
+static uint64_t regions_max(const struct cn_daemon *d)
+{
+	const uint64_t half = d->descriptors / 2;
+
+	return half > 0 && half < CN_REGIONS_MAX ? half : CN_REGIONS_MAX;
+}
+
 uint64_t cn_quota_limit(const struct cn_daemon *d, enum cn_quota q)
 {
 	if (d->config.limits[q] != 0) {
 		return d->config.limits[q];
 	}
-	return q == CN_QUOTA_MEMORY ? d->memory.base / 2 : cn_quota_kinds[q].limit;
+	return q == CN_QUOTA_MEMORY    ? d->memory.base / 2
+	       : q == CN_QUOTA_REGIONS ? regions_max(d) / 3
+				       : cn_quota_kinds[q].limit;
 }
 
 int cn_quota_check(const struct cn_daemon *d, const struct cn_user *u, enum cn_quota q,
@@ -68,16 +76,15 @@ static int check_totals(const struct cn_daemon *d, enum cn_quota q, uint64_t n, 
 			       " bytes of shared memory on this node; "
 			       "%" PRIu64 " more would exceed three quarters of %s (%" PRIu64 ")",
 			       d->memory.used, n,
-			       d->memory.usage_fd >= 0
-				       ? "the memory limit of the daemon's control group"
-				       : "its memory",
+			       d->memory.limited ? "the memory limit of the daemon's control group"
+						 : "its memory",
 			       d->memory.total);
 	}
-	if (q == CN_QUOTA_REGIONS && n > CN_REGIONS_MAX - d->memory.regions) {
+	if (q == CN_QUOTA_REGIONS && n > regions_max(d) - d->memory.regions) {
 		return cn_fail(err, COLLNET_ELIMIT,
 			       "all users together have %" PRIu64
-			       " regions of shared memory on this node, of %u",
-			       d->memory.regions, CN_REGIONS_MAX);
+			       " regions of shared memory on this node, of %" PRIu64,
+			       d->memory.regions, regions_max(d));
 	}
 	return COLLNET_OK;
 }
@@ -187,9 +194,8 @@ static bool read_number(const char *path, uint64_t *out)
 	return ok;
 }
 
-/* Reads the limits of a control group and of those above it; opens the file with its usage. */
-static void read_group_limits(struct cn_daemon *d, const char *root, char *path, const char *limit,
-			      const char *usage)
+/* Reads the limits of a control group and of those above it. */
+static void read_group_limits(struct cn_daemon *d, const char *root, char *path, const char *limit)
 {
 	char file[4400];
 	uint64_t n;
@@ -198,11 +204,7 @@ static void read_group_limits(struct cn_daemon *d, const char *root, char *path,
 		snprintf(file, sizeof(file), "%s%s/%s", root, path, limit);
 		if (read_number(file, &n) && n < d->memory.base) {
 			d->memory.base = n;
-			snprintf(file, sizeof(file), "%s%s/%s", root, path, usage);
-			if (d->memory.usage_fd >= 0) {
-				close(d->memory.usage_fd);
-			}
-			d->memory.usage_fd = open(file, O_RDONLY | O_CLOEXEC);
+			d->memory.limited = true;
 		}
 		if (strrchr(path, '/') == NULL) {
 			return;
@@ -217,7 +219,6 @@ void cn_quota_open(struct cn_daemon *d)
 	struct sysinfo info;
 	FILE *f;
 
-	d->memory.usage_fd = -1;
 	d->memory.base = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit
 					     : (uint64_t)1 << 30;
 	f = fopen("/proc/self/cgroup", "re");
@@ -228,32 +229,14 @@ void cn_quota_open(struct cn_daemon *d)
 		path = path != NULL ? strchr(path + 1, ':') : NULL;
 		line[strcspn(line, "\n")] = '\0';
 		if (path != NULL && strncmp(line, "0::", 3) == 0) {
-			read_group_limits(d, "/sys/fs/cgroup", path + 1, "memory.max",
-					  "memory.current");
+			read_group_limits(d, "/sys/fs/cgroup", path + 1, "memory.max");
 		} else if (path != NULL && strstr(line, ":memory:") != NULL) {
 			read_group_limits(d, "/sys/fs/cgroup/memory", path + 1,
-					  "memory.limit_in_bytes", "memory.usage_in_bytes");
+					  "memory.limit_in_bytes");
 		}
 	}
 	if (f != NULL) {
 		fclose(f);
 	}
 	d->memory.total = d->memory.base / 4 * 3;
-}
-
-void cn_quota_close(struct cn_daemon *d)
-{
-	if (d->memory.usage_fd >= 0) {
-		close(d->memory.usage_fd);
-		d->memory.usage_fd = -1;
-	}
-}
-
-bool cn_quota_short(const struct cn_daemon *d)
-{
-	char text[32] = "";
-
-	return d->memory.usage_fd >= 0 &&
-	       pread(d->memory.usage_fd, text, sizeof(text) - 1, 0) > 0 &&
-	       strtoull(text, NULL, 10) > d->memory.base / 8;
 }

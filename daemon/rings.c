@@ -7,6 +7,8 @@
  * DOORBELL, as `asleep` in its ring requires. Before the loop sleeps it sets `asleep` in all polled
  * rings.
  *
+ * The rings are not touched before the client has sealed their memory and sent a message.
+ *
  * The client can write to the memory at any time. A request is copied once, and the copy is checked
  * as if it had arrived on the socket; the other contents (counters, `asleep`) determine only
  * whether the client's own requests are served. A client whose ring of completions is full does not
@@ -49,11 +51,24 @@ static void remove_polled(struct cn_daemon *d, uint32_t i)
 	memmove(&d->polled[i], &d->polled[i + 1], (d->npolled - i) * sizeof(d->polled[0]));
 }
 
-void cn_client_rings_open(struct cn_client *c, void *memory)
+/* The client does not have the memory yet. */
+void cn_client_rings_prepare(struct cn_client *c, void *memory)
 {
-	cn_msg_rings_init(memory, &c->requests, &c->completions);
-	cn_shm_ring_set_consumed_oob(&c->requests, c->received);
-	poll_client(c);
+	struct cn_shm_ring requests, completions;
+
+	cn_msg_rings_init(memory, &requests, &completions);
+	cn_shm_ring_set_consumed_oob(&requests, c->received);
+	(void)cn_shm_ring_sleep(&requests, CN_SHM_RING_ON_MESSAGE);
+}
+
+void cn_client_rings_open(struct cn_client *c)
+{
+	struct cn_mapping *s = c->regions[CN_MSG_RINGS];
+
+	if (s != NULL && c->requests.shared == NULL && cn_mapping_is_sealed(s)) {
+		cn_msg_rings_init(s->p, &c->requests, &c->completions);
+		poll_client(c);
+	}
 }
 
 void cn_client_rings_close(struct cn_client *c)
@@ -80,6 +95,7 @@ void cn_client_rings_set_waiting(struct cn_client *c, int tag)
 void cn_client_rings_count_message(struct cn_client *c)
 {
 	c->received++;
+	cn_client_rings_open(c);
 	if (c->requests.shared != NULL) {
 		cn_shm_ring_set_consumed_oob(&c->requests, c->received);
 	}

@@ -87,7 +87,7 @@ static const int allowed[] = {
 	SYS_mmap,
 #endif
 	SYS_memfd_create, SYS_ftruncate, SYS_munmap, SYS_mremap, SYS_mprotect,
-	SYS_madvise, SYS_brk, SYS_mlock, SYS_munlock,
+	SYS_madvise, SYS_brk, SYS_mlock, SYS_munlock, SYS_inotify_init1, SYS_inotify_add_watch,
 	/* sockets that are opened again, and the service manager's */
 	SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_getsockname,
 	SYS_getpeername,
@@ -107,9 +107,6 @@ static const int allowed[] = {
 	SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getresuid, SYS_getresgid,
 	SYS_getgroups, SYS_capget, SYS_prctl, SYS_prlimit64, SYS_getrusage, SYS_sysinfo, SYS_uname,
 	SYS_times,
-#ifdef SYS_pidfd_open
-	SYS_pidfd_open,
-#endif
 #ifdef SYS_fork
 	SYS_fork, SYS_pipe, SYS_dup2,
 #endif

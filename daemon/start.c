@@ -116,12 +116,10 @@ static void end(struct cn_daemon *d)
 		cn_engine_shutdown(d->runtime.engine, d->runtime.bye);
 	}
 	cn_listen_close(d);
-	cn_quota_close(d); /* no pages are removed from processes that live on */
 	cn_client_end(d);
 	cn_runtime_close(&d->runtime, LINGER);
 	d->parent.goodbyes->max_peers = 0; /* the goodbyes are sent */
-	while (cn_mapping_unmap(d)) {
-	}
+	cn_mapping_end(d);
 	cn_event_close(d);
 	cn_iface_close(d);
 	cn_helper_free(d->helper);
@@ -165,7 +163,7 @@ int cn_daemon_run(int argc, char **argv)
 		cn_log(COLLNET_LOG_ERROR, "out of memory");
 		return EXIT_FAILURE;
 	}
-	d->listen_fd = d->signal_fd = d->epoll_fd = d->reserve_fd = d->memory.usage_fd = -1;
+	d->listen_fd = d->signal_fd = d->epoll_fd = d->reserve_fd = -1;
 	d->iface.netlink_fd = d->parent.fd = -1;
 	d->accept_at = d->iface.log_until = CN_NEVER;
 	d->argc = argc;
@@ -185,6 +183,7 @@ int cn_daemon_run(int argc, char **argv)
 	}
 	cn_log_set_level(d->config.log_level);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGIO, SIG_IGN); /* of a lease (node/memfd.h) */
 	if (rc == COLLNET_OK) {
 		rc = cn_priv_find(&d->config, &id, &err);
 		status = start_status(rc);

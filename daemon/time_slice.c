@@ -53,7 +53,7 @@ bool cn_slice_end(struct cn_daemon *d, struct cn_user *u)
 	if (s->now <= s->ends) {
 		return s->now == s->ends;
 	}
-	if (d->nclients + d->ndisconnected > u->used[CN_QUOTA_CONNECTIONS]) {
+	if (d->nclients > u->used[CN_QUOTA_CONNECTIONS]) {
 		u->waits_until = s->now + (s->now - s->ends);
 	}
 	return true;

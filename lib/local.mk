@@ -312,6 +312,8 @@ lib_libcn_node_la_SOURCES = \
 	lib/node/key.h \
 	lib/node/lock.c \
 	lib/node/lock.h \
+	lib/node/memfd.c \
+	lib/node/memfd.h \
 	lib/node/pages.c \
 	lib/node/pages.h \
 	lib/node/poller.c \

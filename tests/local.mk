@@ -99,6 +99,7 @@ unit_tests = \
 	tests/unit/test_log \
 	tests/unit/test_mapping \
 	tests/unit/test_measure_model \
+	tests/unit/test_memfd \
 	tests/unit/test_msg \
 	tests/unit/test_node \
 	tests/unit/test_notify \
@@ -121,7 +122,6 @@ unit_tests = \
 	tests/unit/test_post \
 	tests/unit/test_pqueue \
 	tests/unit/test_quota \
-	tests/unit/test_quota_user \
 	tests/unit/test_random \
 	tests/unit/test_ranges \
 	tests/unit/test_receive \
@@ -130,6 +130,7 @@ unit_tests = \
 	tests/unit/test_reduce \
 	tests/unit/test_reduce_scatterv \
 	tests/unit/test_registry \
+	tests/unit/test_regions \
 	tests/unit/test_reload \
 	tests/unit/test_reorder \
 	tests/unit/test_replay \
@@ -220,8 +221,7 @@ tests_unit_test_topo_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_read_all
 tests_unit_test_endpoint_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_pool_init -Wl,--wrap=calloc
 
 # The files of the system are its own.
-tests_unit_test_quota_user_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fopen -Wl,--wrap=fopen64 \
-	-Wl,--wrap=open -Wl,--wrap=open64
+tests_unit_test_quota_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fopen -Wl,--wrap=fopen64
 
 # It counts the sessions that are looked at.
 tests_unit_test_report_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_peer_info

@@ -7,10 +7,10 @@
  */
 #include "client/daemon.h"
 
-#include <fcntl.h>
+#include "node/memfd.h"
+
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define COPY_MIN ((uint64_t)64 << 10)
@@ -22,32 +22,14 @@ static uint64_t whole_pages(uint64_t bytes)
 	return (bytes + page - 1) / page * page;
 }
 
-/*
- * Maps the daemon's descriptor. NULL: not as requested, or it could be truncated, which would raise
- * SIGBUS here. The rings get their pages now, because a slot is used again only after all others
- * have been.
- */
-static void *map_memory(int fd, uint32_t number, uint64_t bytes)
-{
-	struct stat st;
-	int seals;
-	void *p;
-
-	if (fd < 0 || (seals = fcntl(fd, F_GET_SEALS)) < 0 || (seals & F_SEAL_SHRINK) == 0 ||
-	    fstat(fd, &st) != 0 || (uint64_t)st.st_size != bytes || bytes > SIZE_MAX) {
-		return NULL;
-	}
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		 MAP_SHARED | (number == CN_MSG_RINGS ? MAP_POPULATE : 0), fd, 0);
-	return p == MAP_FAILED ? NULL : p;
-}
-
 static int create(struct collnet *c, uint32_t number, uint64_t bytes, struct cn_err *err)
 {
 	struct cn_daemon_side *d = c->impl;
 	struct cn_msg_region m = { .head = { .type = CN_MSG_REGION }, .region = number };
 	struct cn_msg_unregion back = { .head = { .type = CN_MSG_UNREGION }, .region = number };
-	void *p;
+	/* The rings get their pages now: a slot is used again only after all others have been. */
+	const int flags = number == CN_MSG_RINGS ? MAP_POPULATE : 0;
+	void *p = NULL;
 	int fd, rc;
 
 	m.bytes = whole_pages(bytes);
@@ -62,8 +44,8 @@ static int create(struct collnet *c, uint32_t number, uint64_t bytes, struct cn_
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	p = map_memory(fd, number, m.bytes);
 	if (fd >= 0) {
+		p = cn_memfd_map(fd, m.bytes, flags);
 		close(fd);
 	}
 	if (p == NULL) {
@@ -71,7 +53,7 @@ static int create(struct collnet *c, uint32_t number, uint64_t bytes, struct cn_
 		return cn_fail(err, COLLNET_ENOMEM,
 			       "%llu bytes of shared memory from collnetd cannot be mapped: the "
 			       "limits of descriptors (ulimit -n) and of address space (ulimit -v) "
-			       "may be too low",
+			       "may be too low, or /proc is not mounted",
 			       (unsigned long long)bytes);
 	}
 	d->regions[number].p = p;
@@ -90,10 +72,10 @@ void cn_region_destroy(struct collnet *c, uint32_t number)
 	if (r->p == NULL) {
 		return;
 	}
+	munmap(r->p, r->bytes); /* first: its user is charged for it until then */
 	if (c->gone.code == COLLNET_OK && d->fd >= 0) {
 		cn_socket_send(c, &m, sizeof(m), NULL);
 	}
-	munmap(r->p, r->bytes);
 	d->bytes -= r->bytes;
 	r->p = NULL;
 }

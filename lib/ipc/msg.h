@@ -69,12 +69,12 @@
  * Descriptors go from the daemon to the library only; a message that brings one to the daemon ends
  * the connection.
  *
- * Memory. A region is a memfd that the daemon makes, seals against shrinking, growing and further
- * seals, and hands out, so that neither side's mapping can fault; it is charged to the client's
- * user. Operations refer to buffers in regions. Its memory is read and
- * written by the daemon until DONE. UNREGION gives the number back at once; the daemon unmaps the
- * region when no request uses it. A connection that ends with regions says nothing about who reads
- * them: where memory is limited, they stay charged until its process has ended.
+ * Memory. A region is a memfd that the daemon makes, seals against shrinking and growing, and hands
+ * out, so that neither side's mapping can fault. The client maps it and seals it against new
+ * mappings and holes; the daemon uses no region before (node/memfd.h), the rings after the client's
+ * next message. Operations refer to buffers in regions. Its memory is read and written by the
+ * daemon until DONE. UNREGION gives the number back at once; the daemon unmaps the region when no
+ * request uses it. The client's user is charged for it until no process has it any more.
  */
 #ifndef CN_MSG_H
 #define CN_MSG_H
@@ -83,7 +83,7 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 23u
+#define CN_MSG_VERSION 24u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds per client. */

@@ -152,6 +152,15 @@ void say(struct fixture *w, int i, const void *m, size_t len)
 	}
 }
 
+void seal_regions(struct fixture *w, int i)
+{
+	for (uint32_t n = 0; n < CN_MSG_REGIONS; n++) {
+		if (w->end[i].client->regions[n] != NULL) {
+			w->end[i].client->regions[n]->sealed = true;
+		}
+	}
+}
+
 /* A message with descriptors, which must not come in. */
 void send_with_descriptors(struct fixture *w, int i, const void *m, size_t len, uint32_t n)
 {
@@ -222,8 +231,8 @@ void make_rings(struct fixture *w, int i)
 		return;
 	}
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
-	w->end[i].memory = mmap(NULL, RINGS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	check(w->end[i].memory != MAP_FAILED);
+	w->end[i].memory = cn_memfd_map(fd, RINGS_BYTES, 0);
+	check(w->end[i].memory != NULL);
 	close(fd);
 	cn_msg_rings_init(w->end[i].memory, &w->end[i].requests, &w->end[i].completions);
 }

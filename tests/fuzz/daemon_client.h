@@ -51,6 +51,8 @@ void send_with_descriptors(struct fixture *w, int i, const void *m, size_t len, 
 
 /* Client i has its rings made, unless it has them. */
 void make_rings(struct fixture *w, int i);
+/* As if it had mapped its other regions. */
+void seal_regions(struct fixture *w, int i);
 /* Client i writes into its rings what it should not: bytes of the input say what and where. */
 void scribble(struct fixture *w, int i);
 

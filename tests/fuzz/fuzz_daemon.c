@@ -297,6 +297,9 @@ static void step_region(struct fixture *w, int i)
 		return;
 	}
 	say(w, i, &m, sizeof(m));
+	if (kind != 2) {
+		seal_regions(w, i);
+	}
 }
 
 /* ---- the daemon's side ---------------------------------------------------------------- */
@@ -479,7 +482,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(hub != NULL && w.daemon != NULL);
 	cn_config_init(&w.daemon->config);
 	w.daemon->memory.base = w.daemon->memory.total = (uint64_t)4 << 30;
-	w.daemon->memory.usage_fd = -1;
 	w.daemon->config.limits[CN_QUOTA_TEAMS] = 2;
 	w.daemon->config.limits[CN_QUOTA_ENDPOINTS] = 3;
 	w.daemon->config.limits[CN_QUOTA_REQUESTS] = 4;

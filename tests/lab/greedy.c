@@ -11,14 +11,18 @@
  *   stats          floods the daemon with STATS, until it is killed
  *   join JOB       joins JOB as rank 1 of 2, and waits for the end of that
  *   hold N         opens N connections, and waits for standard input to end
+ *   holes N        punches holes in memory that it has mapped N times, but not sealed
  *
  * Prints how many it got, and the text of the refusal. Exit status 1: the daemon is not well.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -285,6 +289,147 @@ static void hold(uint64_t n)
 	}
 }
 
+/* ---- holes ---------------------------------------------------------------------------- */
+
+#define HOLE_BYTES ((uint64_t)32 << 20)
+#define HOLE_KINDS 3u
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* The region 0 of a connection, for writing. */
+static int unsealed_memory(int fd)
+{
+	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION }, .bytes = HOLE_BYTES };
+	struct cn_msg_reply r;
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = &r, .iov_len = sizeof(r) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control.space) };
+	char name[32];
+	int memory;
+
+	if (send(fd, &m, sizeof(m), MSG_NOSIGNAL) < 0 || recvmsg(fd, &msg, 0) != sizeof(r) ||
+	    r.status != COLLNET_OK || CMSG_FIRSTHDR(&msg) == NULL) {
+		die("no memory");
+	}
+	memcpy(&memory, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(memory));
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", memory);
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	close(memory);
+	return fd;
+}
+
+struct hole {
+	uint8_t *at; /* of the first mapping */
+	int begun[2];
+	bool ended; /* atomic */
+};
+
+static void *punch(void *argument)
+{
+	struct hole *h = argument;
+
+	if (write(h->begun[1], "", 1) != 1 || madvise(h->at, HOLE_BYTES, MADV_REMOVE) != 0) {
+		die("no hole");
+	}
+	__atomic_store_n(&h->ended, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* What the daemon has to do with the memory meanwhile. */
+static void disturb(int fd, unsigned kind)
+{
+	const struct cn_msg_coll use = {
+		.head = { .type = CN_MSG_COLL, .tag = 1 },
+		.op = CN_OP_ALLTOALL,
+		.timeout_ms = PATIENCE_MS,
+		.bytes = HOLE_BYTES / 2,
+		.recv = { .offset = HOLE_BYTES / 2 },
+	};
+	const struct cn_msg_unregion end = { .head = { .type = CN_MSG_UNREGION } };
+
+	if (kind == 0) { /* ignored if the daemon has closed the connection */
+		send(fd, &use, sizeof(use), MSG_NOSIGNAL);
+	} else if (kind == 1) {
+		send(fd, &end, sizeof(end), MSG_NOSIGNAL);
+	}
+	close(fd);
+}
+
+/* Whether the daemon still serves others during the hole; it sees the disturbance before these. */
+static bool serves_others(struct hole *h)
+{
+	const struct cn_msg_stats m = { .head = { .type = CN_MSG_STATS } };
+	const int fd = must_dial();
+
+	for (int i = 0; i < 10; i++) {
+		ask(fd, &m, sizeof(m));
+	}
+	close(fd);
+	return !__atomic_load_n(&h->ended, __ATOMIC_ACQUIRE);
+}
+
+/* A hole in memory with so many mappings, of which all have pages. */
+static bool hole(unsigned kind, uint64_t maps)
+{
+	const struct cn_msg_join j = { .head = { .type = CN_MSG_JOIN },
+				       .ranks = 1,
+				       .timeout_ms = PATIENCE_MS,
+				       .job = "greedy" };
+	const int fd = must_dial(), memory = unsealed_memory(fd);
+	void **copies = calloc(maps, sizeof(*copies));
+	struct hole h = { .ended = false };
+	pthread_t thread;
+	bool served;
+	char begun;
+
+	h.at = mmap(NULL, HOLE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	for (uint64_t i = 0; i < maps; i++) {
+		copies[i] = mremap(h.at, 0, HOLE_BYTES, MREMAP_MAYMOVE);
+		if (copies[i] == MAP_FAILED ||
+		    madvise(copies[i], HOLE_BYTES, MADV_POPULATE_WRITE) != 0) {
+			die("no mapping");
+		}
+	}
+	if (!ask(fd, &j, sizeof(j)) || pipe(h.begun) != 0 ||
+	    pthread_create(&thread, NULL, punch, &h) != 0 || read(h.begun[0], &begun, 1) != 1) {
+		die("no hole");
+	}
+	disturb(fd, kind);
+	served = serves_others(&h);
+	pthread_join(thread, NULL);
+	for (uint64_t i = 0; i < maps; i++) {
+		munmap(copies[i], HOLE_BYTES);
+	}
+	munmap(h.at, HOLE_BYTES);
+	close(memory);
+	close(h.begun[0]);
+	close(h.begun[1]);
+	free(copies);
+	return served;
+}
+
+/* A busy machine may serve nobody during a hole, but not again and again. */
+static unsigned holes(uint64_t maps)
+{
+	unsigned kind = 0;
+
+	for (int tries = 0; kind < HOLE_KINDS && tries < 10; tries++) {
+		if (hole(kind, maps)) {
+			kind++;
+			tries = 0;
+		}
+	}
+	return kind;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 2 ? argv[2] : "", *argument = argc > 3 ? argv[3] : "";
@@ -309,6 +454,8 @@ int main(int argc, char **argv)
 		join(argument);
 	} else if (strcmp(what, "hold") == 0) {
 		hold(n);
+	} else if (strcmp(what, "holes") == 0 && n > 0) {
+		printf("%u of %u: others were served during a hole\n", holes(n), HOLE_KINDS);
 	} else {
 		fprintf(stderr, "usage: greedy SOCKET WHAT [ARGUMENT]\n");
 		return 2;

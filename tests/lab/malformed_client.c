@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "ipc/msg.h"
+#include "node/memfd.h"
 
 #define CLOSE_MS 10000 /* until when a connection must be closed */
 
@@ -200,8 +201,8 @@ static void *map_region(int fd, const struct cn_msg_region *m)
 		die("no memory");
 	}
 	memcpy(&memory, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(memory));
-	p = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-	if (p == MAP_FAILED) {
+	p = cn_memfd_map(memory, m->bytes, 0);
+	if (p == NULL) {
 		die("memory cannot be mapped");
 	}
 	close(memory);

@@ -44,7 +44,6 @@ void daemon_fixture_begin(struct daemon_fixture *f)
 	cn_config_init(&d->config);
 	d->now = 1000 * CN_MS;
 	d->memory.base = d->memory.total = (uint64_t)64 << 20;
-	d->memory.usage_fd = -1;
 	d->runtime.link = cn_hub_port(f->hub, 0);
 	d->runtime.engine = engine(d->runtime.link);
 	assert_int_equal(cn_helper_new(&d->helper, NULL), COLLNET_OK);
@@ -61,6 +60,7 @@ void daemon_fixture_begin(struct daemon_fixture *f)
 void daemon_fixture_end(struct daemon_fixture *f)
 {
 	cn_client_end(f->daemon);
+	cn_mapping_end(f->daemon);
 	for (int q = 0; q < CN_QUOTAS; q++) {
 		assert_int_equal(f->user->used[q], 0);
 	}

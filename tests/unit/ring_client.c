@@ -21,7 +21,6 @@ struct cn_daemon *ring_daemon(void)
 	cn_config_init(&d->config);
 	d->now = 1000 * CN_MS;
 	d->memory.base = d->memory.total = (uint64_t)64 << 20;
-	d->memory.usage_fd = -1;
 	strcpy(d->iface.name, "eth0");
 	return d;
 }
@@ -59,6 +58,7 @@ void ring_client_connect(struct ring_client *e, struct cn_daemon *d, uid_t uid)
 	const struct cn_msg_hello hello = { .head = { .type = CN_MSG_HELLO },
 					    .magic = CN_MSG_MAGIC,
 					    .version = CN_MSG_VERSION };
+	static const struct cn_msg_head doorbell = { .type = CN_MSG_DOORBELL };
 	const struct cn_msg_region rings = { .head = { .type = CN_MSG_REGION },
 					     .region = CN_MSG_RINGS,
 					     .bytes = RING_CLIENT_BYTES };
@@ -74,10 +74,11 @@ void ring_client_connect(struct ring_client *e, struct cn_daemon *d, uid_t uid)
 	ring_client_send(e, &rings, sizeof(rings));
 	assert_int_equal(ring_client_recv(e, &memory), CN_MSG_REPLY);
 	assert_true(memory >= 0);
-	e->memory = mmap(NULL, RING_CLIENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-	assert_ptr_not_equal(e->memory, MAP_FAILED);
+	e->memory = cn_memfd_map(memory, RING_CLIENT_BYTES, 0);
+	assert_non_null(e->memory);
 	close(memory);
 	cn_msg_rings_init(e->memory, &e->requests, &e->completions);
+	ring_client_send(e, &doorbell, sizeof(doorbell));
 	e->client->lost_teams[0] = 1;
 }
 

@@ -217,6 +217,10 @@ static void make_region(struct cn_client *of, uint32_t number, uint64_t bytes)
 					 .bytes = bytes };
 
 	cn_client_message(of, (const union cn_msg *)(const void *)&m, sizeof(m));
+	if (of->regions[number] != NULL) { /* as if the client had mapped it */
+		of->regions[number]->sealed = true;
+	}
+	cn_client_rings_open(of);
 }
 
 /* Memory does not wait for a call, whatever came before that does not either; and the ring says

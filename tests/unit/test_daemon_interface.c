@@ -57,7 +57,6 @@ static int setup(void **state)
 	assert_true(d != NULL && hub != NULL);
 	cn_config_init(&d->config);
 	d->epoll_fd = d->parent.fd = d->iface.netlink_fd = -1;
-	d->memory.usage_fd = -1;
 	l = d->runtime.link = cn_hub_port(hub, 0);
 	snprintf(d->runtime.node, sizeof(d->runtime.node), "h1");
 	snprintf(d->iface.name, sizeof(d->iface.name), "eth0");

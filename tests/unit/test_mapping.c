@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* daemon/mapping.c: places of clients' buffers; what is charged for regions is in test_quota. */
+/* daemon/mapping.c: places of clients' buffers; their life is in test_regions. */
 #include "daemon/daemon.h"
 
 #include <setjmp.h>
@@ -17,7 +17,7 @@ static uint8_t memory[BYTES];
 static bool resolves(uint32_t region, uint64_t offset, uint64_t len)
 {
 	const struct cn_msg_buffer_ref place = { .region = region, .offset = offset };
-	struct cn_mapping s = { .p = memory, .bytes = BYTES, .refs = 1 }, *ref;
+	struct cn_mapping s = { .p = memory, .bytes = BYTES, .sealed = true, .refs = 1 }, *ref;
 	static struct cn_client c;
 	bool ok;
 	void *p;

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a user may have, and the memory of clients under it.
+ * daemon/quota.c: users, what they may have, how often the log names them, and the memory that
+ * there is, in a control group whose files are this test's.
  */
 #include "daemon/daemon.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#define MIB ((uint64_t)1 << 20)
+#include "log_capture.h"
+
+#define MIB    ((uint64_t)1 << 20)
+#define GROUPS "/sys/fs/cgroup"
+
+/* ---- users ---------------------------------------------------------------------------- */
 
 static struct cn_daemon *new_daemon(void)
 {
@@ -32,9 +31,101 @@ static struct cn_daemon *new_daemon(void)
 	d->now = 1000 * CN_MS;
 	d->memory.base = 64 * MIB;
 	d->memory.total = 48 * MIB;
-	d->memory.usage_fd = -1;
 	return d;
 }
+
+static void find__forgets_idle_users_only(void **state)
+{
+	struct cn_daemon *d = new_daemon();
+	struct cn_user *busy = cn_user_find(d, 7);
+
+	(void)state;
+	assert_int_equal(cn_quota_charge(d, busy, CN_QUOTA_CONNECTIONS, 1, NULL), COLLNET_OK);
+	for (uid_t uid = 100; uid < 100 + 3 * CN_USERS_MAX; uid++) {
+		d->now++;
+		assert_non_null(cn_user_find(d, uid));
+	}
+	cn_user_find(d, 5001)->log_lines = 3;
+	d->now++;
+	cn_user_find(d, 5002); /* in the place of one that is idle for longer */
+	assert_int_equal(cn_user_find(d, 5001)->log_lines, 3);
+	assert_ptr_equal(cn_user_find(d, 7), busy);
+	assert_int_equal(busy->used[CN_QUOTA_CONNECTIONS], 1);
+	/* One that asks again is not the one that is idle for longest, and who comes in the place
+	 * of that has nothing of its. */
+	for (uint32_t i = 0; i < CN_USERS_MAX; i++) {
+		d->users[i].log_suppressed = 1;
+	}
+	for (uid_t uid = 6000; uid < 6000 + CN_USERS_MAX; uid++) {
+		d->now++;
+		assert_int_equal(cn_user_find(d, uid)->log_suppressed, 0);
+		assert_int_equal(cn_user_find(d, 5001)->log_lines, 3);
+	}
+	/* When all have something there is no room for another. */
+	for (uint32_t i = 0; i < CN_USERS_MAX; i++) {
+		d->users[i].used[CN_QUOTA_MEMORY] = 1;
+	}
+	assert_null(cn_user_find(d, 5));
+	free(d);
+}
+
+static uint32_t log_all(struct cn_daemon *d, struct cn_user *u)
+{
+	uint32_t lines = 0;
+
+	for (uint32_t i = 0; i < 1000; i++) {
+		lines += cn_user_may_log(d, u);
+	}
+	return lines;
+}
+
+static void may_log__a_burst_and_one_a_second(void **state)
+{
+	struct cn_daemon *d = new_daemon();
+	struct cn_user *u;
+	uint32_t lines = 0;
+
+	(void)state;
+	d->now += 700 * CN_MS; /* the seconds are the user's */
+	u = cn_user_find(d, 1000);
+	assert_int_equal(log_all(d, u), 10);
+	for (int i = 0; i < 20; i++) {
+		d->now += 300 * CN_MS;
+		lines += cn_user_may_log(d, u);
+		assert_int_equal(lines, (i + 1) * 300 / 1000);
+	}
+	d->now += 6 * 1000 * CN_MS;
+	for (int i = 0; i < 2; i++) {
+		assert_true(cn_user_may_log(d, u));
+	}
+	d->now += 7 * 1000 * CN_MS; /* four of the burst and these are more than a burst */
+	assert_int_equal(log_all(d, u), 10);
+	d->now += 3600 * 1000 * CN_MS;
+	assert_int_equal(log_all(d, u), 10);
+	assert_int_equal(u->log_suppressed, 990); /* since the last one that said so */
+	free(d);
+}
+
+static void may_log__says_what_was_left_out(void **state)
+{
+	struct cn_daemon *d = new_daemon();
+	struct cn_user *u = cn_user_find(d, 1000);
+
+	(void)state;
+	for (int i = 0; i < 11; i++) {
+		assert_int_equal(cn_user_may_log(d, u), i < 10);
+	}
+	d->now += 2000 * CN_MS;
+	log_capture();
+	assert_true(cn_user_may_log(d, u));
+	assert_string_equal(logged, "1 log lines about user 1000 were suppressed\n");
+	assert_true(cn_user_may_log(d, u));
+	assert_int_equal(logged_lines, 1);
+	log_capture_end();
+	free(d);
+}
+
+/* ---- what they may have ---------------------------------------------------------------- */
 
 static void take__up_to_the_limit(void **state)
 {
@@ -80,7 +171,7 @@ static void take__memory_of_all(void **state)
 			 COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text, "all users together"));
 	assert_non_null(strstr(err.text, "three quarters of its memory (50331648)"));
-	d->memory.usage_fd = 0; /* the memory is that of a control group */
+	d->memory.limited = true; /* the memory is that of a control group */
 	assert_int_equal(cn_quota_charge(d, cn_user_find(d, 0), CN_QUOTA_MEMORY, 17 * MIB, &err),
 			 COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text,
@@ -114,432 +205,135 @@ static void take__regions_of_all(void **state)
 	free(d);
 }
 
-/* ---- regions --------------------------------------------------------------------------- */
-
-/* The answer about a region: its descriptor, or -1 and the text of the refusal. */
-static int answer(int fd, char text[CN_ERR_TEXT])
+/* The process may have fewer descriptors than all regions need. */
+static void take__regions_with_few_descriptors(void **state)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct cn_msg_reply r;
-	struct iovec iov = { .iov_base = &r, .iov_len = sizeof(r) };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control.space),
+	struct cn_daemon *d = new_daemon();
+	struct cn_err err;
+
+	(void)state;
+	d->descriptors = 1024;
+	assert_int_equal(cn_quota_limit(d, CN_QUOTA_REGIONS), 170);
+	assert_int_equal(cn_quota_charge(d, cn_user_find(d, 1), CN_QUOTA_REGIONS, 171, &err),
+			 COLLNET_ELIMIT);
+	assert_int_equal(cn_quota_charge(d, cn_user_find(d, 0), CN_QUOTA_REGIONS, 512, &err),
+			 COLLNET_OK);
+	assert_int_equal(cn_quota_charge(d, cn_user_find(d, 0), CN_QUOTA_REGIONS, 1, &err),
+			 COLLNET_ELIMIT);
+	assert_non_null(strstr(err.text, "all users together have 512 regions"));
+	free(d);
+}
+
+/* ---- the memory that there is --------------------------------------------------------- */
+
+struct file {
+	const char *path, *text;
+};
+
+static const struct file *files; /* up to one without a path; others are not there */
+
+static const char *text_of(const char *path)
+{
+	for (const struct file *f = files; f->path != NULL; f++) {
+		if (strcmp(f->path, path) == 0) {
+			return f->text;
+		}
+	}
+	return NULL;
+}
+
+/* Both names in the C library, of which the second one is for files of any size. */
+FILE *__wrap_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen64(const char *path, const char *mode);
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	const char *text = text_of(path);
+
+	(void)mode;
+	return text != NULL ? fmemopen((void *)(uintptr_t)text, strlen(text), "r") : NULL;
+}
+
+FILE *__wrap_fopen64(const char *path, const char *mode)
+{
+	return __wrap_fopen(path, mode);
+}
+
+static struct cn_daemon *open_with(const struct file *f)
+{
+	struct cn_daemon *d = calloc(1, sizeof(*d));
+
+	assert_non_null(d);
+	files = f;
+	cn_quota_open(d);
+	return d;
+}
+
+/* Of the group and those above it, the smallest limit counts. */
+static void open__in_nested_groups(void **state)
+{
+	static const struct file nested[] = {
+		{ "/proc/self/cgroup", "1:cpu:/elsewhere\n0::/all.slice/user.slice/job:1.scope\n" },
+		{ GROUPS "/all.slice/user.slice/job:1.scope/memory.max", "33554432\n" },
+		{ GROUPS "/all.slice/user.slice/memory.max", "16777216\n" },
+		{ GROUPS "/all.slice/memory.max", "max\n" },
+		{ GROUPS "/memory.max", "25165824\n" },
+		{ GROUPS "/elsewhere/memory.max", "4096\n" },
+		{ NULL, NULL },
 	};
-	int memory;
-
-	assert_int_equal(recvmsg(fd, &msg, MSG_DONTWAIT), sizeof(r));
-	assert_int_equal(r.head.tag, 9);
-	memcpy(text, r.text, CN_ERR_TEXT);
-	if (r.status != COLLNET_OK) {
-		assert_null(CMSG_FIRSTHDR(&msg));
-		return -1;
-	}
-	assert_non_null(CMSG_FIRSTHDR(&msg));
-	memcpy(&memory, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(memory));
-	return memory;
-}
-
-/* Asks for a region. */
-static int ask(struct cn_client *c, int fd, uint64_t bytes, char text[CN_ERR_TEXT])
-{
-	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION, .tag = 9 },
-					 .bytes = bytes };
-
-	assert_true(cn_mapping_create(c, &m));
-	return answer(fd, text);
-}
-
-static struct cn_client *new_client(struct cn_daemon *d, int *fd)
-{
-	struct cn_client *c;
-	int p[2];
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p), 0);
-	d->guarded = cn_receive_guard(p[0]);
-	c = cn_client_new(d, p[0], 1000);
-	assert_non_null(c);
-	*fd = p[1];
-	return c;
-}
-
-static void region__is_made_sealed_and_charged(void **state)
-{
-	struct cn_daemon *d = new_daemon();
-	char text[CN_ERR_TEXT];
-	struct cn_client *c;
-	int fd, memory;
+	struct cn_daemon *d = open_with(nested);
 
 	(void)state;
-	c = new_client(d, &fd);
-	assert_int_equal(ask(c, fd, 64 * MIB, text), -1);
-	assert_non_null(strstr(text, "max-memory"));
-	assert_int_equal(d->memory.used, 0);
-	memory = ask(c, fd, MIB, text);
-	assert_true(memory >= 0);
-	assert_int_equal(ftruncate(memory, 0), -1);
-	assert_int_equal(errno, EPERM);
-	assert_int_equal(ftruncate(memory, 2 * MIB), -1);
-	assert_int_equal(fcntl(memory, F_ADD_SEALS, F_SEAL_WRITE), -1);
-	assert_int_equal(c->user->used[CN_QUOTA_MEMORY], MIB);
-	/* It is charged until it is unmapped. */
-	assert_true(cn_mapping_drop(c, 0));
-	assert_int_equal(d->memory.used, MIB);
-	assert_false(cn_mapping_unmap(d));
-	assert_int_equal(d->memory.used, 0);
-	close(memory);
-	cn_client_end(d);
-	close(fd);
+	assert_int_equal(d->memory.base, 16 * MIB);
+	assert_int_equal(d->memory.total, 12 * MIB);
+	assert_int_equal(cn_quota_limit(d, CN_QUOTA_MEMORY), 8 * MIB);
+	assert_true(d->memory.limited);
 	free(d);
 }
 
-/* A control group that has more than an eighth of its limit. */
-static void make_short(struct cn_daemon *d)
+/* The hierarchy of version 1, beside an empty one of version 2. */
+static void open__in_a_group_of_version_1(void **state)
 {
-	char path[] = "/tmp/test_quota.XXXXXX";
-
-	d->memory.usage_fd = mkstemp(path);
-	unlink(path);
-	assert_int_equal(write(d->memory.usage_fd, "60000000\n", 9), 9);
-}
-
-/*
- * It is let go of in parts. Pages that the daemon may have been charged for: kept, and cleared when
- * memory is short.
- */
-static void region__is_given_back_when_memory_is_short(void **state)
-{
-	struct cn_daemon *d = new_daemon();
-	char text[CN_ERR_TEXT];
-	struct cn_client *c;
-	int fd, memory, parts;
-	uint8_t *p;
+	static const struct file one[] = {
+		{ "/proc/self/cgroup", "4:memory:/job\n0::/\n" },
+		{ GROUPS "/memory/job/memory.limit_in_bytes", "67108864\n" },
+		{ GROUPS "/memory/memory.limit_in_bytes", "9223372036854771712\n" },
+		{ NULL, NULL },
+	};
+	struct cn_daemon *d = open_with(one);
 
 	(void)state;
-	d->config.limits[CN_QUOTA_MEMORY] = d->memory.total = 1024 * MIB;
-	c = new_client(d, &fd);
-	for (int is_short = 0; is_short < 2; is_short++) {
-		memory = ask(c, fd, 160 * MIB, text);
-		p = mmap(NULL, 160 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-		assert_ptr_not_equal(p, MAP_FAILED);
-		p[0] = p[160 * MIB - 1] = 7;
-		if (is_short) {
-			make_short(d);
-		}
-		assert_true(cn_mapping_drop(c, 0));
-		for (parts = 1; cn_mapping_unmap(d); parts++) {
-		}
-		assert_int_equal(parts, 3);
-		assert_int_equal(p[0], is_short ? 0 : 7);
-		assert_int_equal(p[160 * MIB - 1], is_short ? 0 : 7);
-		assert_int_equal(d->memory.used, 0);
-		munmap(p, 160 * MIB);
-		close(memory);
-	}
-	cn_client_end(d);
-	cn_quota_close(d);
-	close(fd);
+	assert_int_equal(d->memory.base, 64 * MIB);
+	assert_true(d->memory.limited);
 	free(d);
 }
 
-/* A region that the client has written to, as its process sees it. */
-static uint8_t *written_region(struct cn_client *c, int fd)
+/* Without a group, it is the machine's memory. */
+static void open__without_a_group(void **state)
 {
-	char text[CN_ERR_TEXT];
-	const int memory = ask(c, fd, MIB, text);
-	uint8_t *p = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-
-	assert_ptr_not_equal(p, MAP_FAILED);
-	close(memory);
-	memset(p, 7, MIB);
-	return p;
-}
-
-static pid_t new_process(void)
-{
-	const pid_t pid = fork();
-
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		pause();
-		_exit(0);
-	}
-	assert_true(pid > 0);
-	return pid;
-}
-
-/* The connection has ended, the process has not: what it received stays, and is charged. */
-static void region__stays_with_its_process(void **state)
-{
-	struct cn_daemon *d = new_daemon();
-	const pid_t pid = new_process(); /* without the descriptors that follow */
-	struct epoll_event event;
-	struct cn_user *user;
-	struct cn_client *c;
-	uint8_t *p;
-	int fd, reapers;
+	static const struct file none[] = { { NULL, NULL } };
+	struct cn_daemon *d = open_with(none);
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
 	(void)state;
-	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	c = new_client(d, &fd);
-	user = c->user;
-	c->pid = pid;
-	p = written_region(c, fd);
-	make_short(d);
-	cn_client_mark(c, NULL);
-	cn_client_reap(d);
-	assert_int_equal(recv(fd, &event, 1, MSG_DONTWAIT), 0);
-	for (int turns = 0; turns < 2; turns++) { /* others that end change nothing */
-		assert_int_equal(p[0], 7);
-		assert_int_equal(d->memory.used, MIB);
-		assert_int_equal(user->used[CN_QUOTA_CONNECTIONS], 1);
-		assert_int_equal(d->nclients, 0);
-		assert_int_equal(d->ndisconnected, 1);
-		assert_int_equal(epoll_wait(d->epoll_fd, &event, 1, 0), 0);
-		d->marked_clients = true;
-		cn_client_reap(d);
-	}
-	reapers = dup(c->fd); /* a child process that was made meanwhile has it */
-	kill(pid, SIGKILL);
-	assert_int_equal(epoll_wait(d->epoll_fd, &event, 1, 20000), 1);
-	assert_ptr_equal(event.data.ptr, c);
-	cn_client_readable(c);
-	cn_client_reap(d);
-	assert_int_equal(p[0], 0);
-	assert_int_equal(d->memory.used, 0);
-	assert_int_equal(user->used[CN_QUOTA_CONNECTIONS], 0);
-	assert_int_equal(d->ndisconnected, 0);
-	assert_int_equal(epoll_wait(d->epoll_fd, &event, 1, 0), 0);
-	close(reapers);
-	munmap(p, MIB);
-	cn_quota_close(d);
-	close(d->epoll_fd);
-	close(fd);
-	free(d);
-}
-
-/* At the daemon's end nothing is taken, neither from clients nor from those that left. */
-static void region__stays_at_the_end(void **state)
-{
-	struct cn_daemon *d = new_daemon();
-	const pid_t pid = new_process();
-	struct cn_client *c;
-	uint8_t *p[2];
-	int fd[2];
-
-	(void)state;
-	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	make_short(d);
-	for (int i = 0; i < 2; i++) {
-		c = new_client(d, &fd[i]);
-		c->pid = pid;
-		p[i] = written_region(c, fd[i]);
-		if (i == 0) {
-			cn_client_mark(c, NULL);
-			cn_client_reap(d);
-		}
-	}
-	cn_quota_close(d);
-	cn_client_end(d);
-	assert_int_equal(d->nclients + d->ndisconnected, 0);
-	assert_int_equal(d->memory.used, 0);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(p[i][0], 7);
-		munmap(p[i], MIB);
-		close(fd[i]);
-	}
-	kill(pid, SIGKILL);
-	close(d->epoll_fd);
-	free(d);
-}
-
-/* What it gave back as it ended is served, also if it left messages unread. */
-static void region__given_back_at_the_end(void **state)
-{
-	const struct cn_msg_unregion m = { .head = { .type = CN_MSG_UNREGION } };
-	struct cn_daemon *d = new_daemon();
-	struct cn_client *c;
-	int fd;
-
-	(void)state;
-	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	c = new_client(d, &fd);
-	c->greeted = true;
-	c->pid = getpid();
-	munmap(written_region(c, fd), MIB);
-	make_short(d);
-	cn_client_reply(c, 1, COLLNET_OK, 0, "");
-	assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
-	close(fd);
-	for (int turns = 0; turns < 3 && d->nclients + d->ndisconnected > 0; turns++) {
-		cn_client_readable(c);
-		cn_client_reap(d);
-	}
-	assert_int_equal(d->nclients + d->ndisconnected, 0);
-	assert_int_equal(d->memory.used, 0);
-	cn_quota_close(d);
-	close(d->epoll_fd);
-	free(d);
-}
-
-static void region__waits_for_what_is_unmapped(void **state)
-{
-	struct cn_msg_region m = { .head = { .type = CN_MSG_REGION, .tag = 9 } };
-	struct cn_daemon *d = new_daemon();
-	char text[CN_ERR_TEXT];
-	struct cn_client *c;
-	int fd, memory;
-
-	(void)state;
-	d->config.limits[CN_QUOTA_MEMORY] = 200 * MIB;
-	d->memory.total = 1024 * MIB;
-	c = new_client(d, &fd);
-	c->greeted = true;
-	close(ask(c, fd, 160 * MIB, text));
-	assert_true(cn_mapping_drop(c, 0));
-	m.bytes = 100 * MIB;
-	assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
-	for (int turns = 0; turns < 2; turns++) {
-		cn_client_readable(c);
-		assert_int_equal(recv(fd, text, 1, MSG_DONTWAIT | MSG_PEEK), -1);
-		assert_true(cn_mapping_unmap(d));
-	}
-	assert_false(cn_mapping_unmap(d));
-	cn_client_readable(c);
-	memory = answer(fd, text);
-	assert_true(memory >= 0);
-	close(memory);
-	/* What is not enough then is refused, and what is enough already does not wait. */
-	assert_true(cn_mapping_drop(c, 0));
-	m.bytes = 40 * MIB;
-	assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
-	cn_client_readable(c);
-	memory = answer(fd, text);
-	assert_true(memory >= 0);
-	close(memory);
-	while (cn_mapping_unmap(d)) {
-	}
-	assert_int_equal(d->memory.used, m.bytes);
-	m.region = 1;
-	m.bytes = 200 * MIB;
-	assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
-	cn_client_readable(c);
-	assert_int_equal(answer(fd, text), -1);
-	cn_client_end(d);
-	close(fd);
-	free(d);
-}
-
-/* Many small ones are not much memory, but many mappings of the daemon. */
-static void region__is_one_of_a_number(void **state)
-{
-	struct cn_msg_region m = { .head = { .type = CN_MSG_REGION, .tag = 9 }, .bytes = 4096 };
-	struct cn_daemon *d = new_daemon();
-	char text[CN_ERR_TEXT];
-	struct cn_client *c;
-	int fd, memory;
-
-	(void)state;
-	d->config.limits[CN_QUOTA_REGIONS] = 3;
-	c = new_client(d, &fd);
-	c->greeted = true;
-	for (m.region = 0; m.region < 3; m.region++) {
-		assert_true(cn_mapping_create(c, &m));
-		close(answer(fd, text));
-	}
-	assert_true(cn_mapping_create(c, &m));
-	assert_int_equal(answer(fd, text), -1);
-	assert_non_null(strstr(text, "user 1000 has 3 regions of shared memory"));
-	assert_non_null(strstr(text, "max-regions"));
-	/* What is refused for another reason is not one. */
-	assert_true(cn_mapping_drop(c, 2));
-	assert_int_equal(c->user->used[CN_QUOTA_REGIONS], 3);
-	assert_false(cn_mapping_unmap(d));
-	m.bytes = 40 * MIB;
-	assert_true(cn_mapping_create(c, &m));
-	assert_int_equal(answer(fd, text), -1);
-	assert_non_null(strstr(text, "max-memory"));
-	m.bytes = 4096;
-	assert_true(cn_mapping_create(c, &m));
-	close(answer(fd, text));
-	/* One that is to be unmapped is waited for. */
-	assert_true(cn_mapping_drop(c, 3));
-	assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
-	cn_client_readable(c);
-	assert_int_equal(recv(fd, text, 1, MSG_DONTWAIT | MSG_PEEK), -1);
-	assert_false(cn_mapping_unmap(d));
-	cn_client_readable(c);
-	memory = answer(fd, text);
-	assert_true(memory >= 0);
-	close(memory);
-	cn_client_end(d);
-	assert_int_equal(d->memory.regions, 0);
-	close(fd);
-	free(d);
-}
-
-/* ---- blocks ---------------------------------------------------------------------------- */
-
-/* Copies of blocks are the user's memory as his regions are, until the request has ended. */
-static void blocks__are_charged(void **state)
-{
-	struct cn_daemon *d = new_daemon();
-	struct cn_call call = { .op = CN_OP_ALLTOALLV, .ranks = 4096 };
-	const uint64_t bytes = 2 * 4096 * sizeof(struct cn_block);
-	const struct cn_msg_coll m = { .op = CN_OP_ALLTOALLV };
-	static struct cn_op_slot ops[16];
-	struct cn_err err = { 0 };
-	char text[CN_ERR_TEXT];
-	struct cn_client *c;
-	int fd, memory, n = 0;
-
-	(void)state;
-	c = new_client(d, &fd);
-	memory = ask(c, fd, MIB, text);
-	d->config.limits[CN_QUOTA_MEMORY] = MIB + 3 * bytes;
-	while (n < 16) {
-		ops[n].client = c;
-		if (cn_blocks_copy(c, &ops[n], &m, &call, &err) != COLLNET_OK) {
-			break;
-		}
-		n++;
-	}
-	assert_int_equal(n, 3);
-	assert_int_equal(err.code, COLLNET_ELIMIT);
-	assert_non_null(strstr(err.text, "max-memory"));
-	cn_blocks_free(&ops[3]); /* the one that was refused */
-	assert_int_equal(d->memory.used, MIB + 3 * bytes);
-	cn_blocks_free(&ops[0]);
-	assert_int_equal(cn_blocks_copy(c, &ops[0], &m, &call, &err), COLLNET_OK);
-	for (int i = 0; i < 3; i++) {
-		cn_blocks_free(&ops[i]);
-	}
-	assert_int_equal(d->memory.used, MIB);
-	close(memory);
-	cn_client_end(d);
-	close(fd);
+	assert_int_equal(d->memory.base / page, sysconf(_SC_PHYS_PAGES));
+	assert_false(d->memory.limited);
 	free(d);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(find__forgets_idle_users_only),
+		cmocka_unit_test(may_log__a_burst_and_one_a_second),
+		cmocka_unit_test(may_log__says_what_was_left_out),
 		cmocka_unit_test(take__up_to_the_limit),
 		cmocka_unit_test(take__memory_of_all),
 		cmocka_unit_test(take__regions_of_all),
-		cmocka_unit_test(region__is_made_sealed_and_charged),
-		cmocka_unit_test(region__is_given_back_when_memory_is_short),
-		cmocka_unit_test(region__stays_with_its_process),
-		cmocka_unit_test(region__stays_at_the_end),
-		cmocka_unit_test(region__given_back_at_the_end),
-		cmocka_unit_test(region__waits_for_what_is_unmapped),
-		cmocka_unit_test(region__is_one_of_a_number),
-		cmocka_unit_test(blocks__are_charged),
+		cmocka_unit_test(take__regions_with_few_descriptors),
+		cmocka_unit_test(open__in_nested_groups),
+		cmocka_unit_test(open__in_a_group_of_version_1),
+		cmocka_unit_test(open__without_a_group),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,7 +61,6 @@ static int setup(void **state)
 	assert_non_null(d);
 	cn_config_init(&d->config);
 	d->now = w->now;
-	d->memory.usage_fd = -1;
 	d->runtime.engine = w->engines[0];
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p), 0);
 	client = cn_client_new(d, p[0], OWNER);

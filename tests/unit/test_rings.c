@@ -38,6 +38,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	cn_client_end(d);
+	cn_mapping_end(d);
 	assert_int_equal(d->memory.used, 0);
 	assert_int_equal(d->npolled, 0);
 	ring_client_free(&a);

@@ -212,7 +212,6 @@ static void subuid__one_user_for_the_limits(void **state)
 	assert_non_null(d);
 	cn_config_init(&d->config);
 	d->now = w->now;
-	d->memory.usage_fd = -1;
 	d->runtime.engine = w->engines[0];
 	d->config.limits[CN_QUOTA_CONNECTIONS] = 4;
 	d->config.limits[CN_QUOTA_TEAMS] = 3;

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory that the daemon shares with a client: a memfd.
+ *
+ * It is sealed against changes of its size, so that no access faults. The client adds a seal
+ * (F_SEAL_FUTURE_WRITE) when it has mapped the memory. Until then it can punch holes, during which
+ * the kernel holds the locks of the memory: whoever reads, writes, maps or unmaps it, or forks with
+ * a mapping of it, waits until that has ended, for seconds if there are many mappings. Afterwards
+ * nobody can, nor map it for writing.
+ *
+ * The daemon and the client open it again, each for itself. A lease, which the kernel grants to the
+ * daemon only if nobody else has the memory open or mapped, shows whether the client has ended.
+ */
+#ifndef CN_MEMFD_H
+#define CN_MEMFD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What cn_memfd_new() returns: a mapping of the memory, which children of fork() do not inherit,
+ * and two descriptors for reading, the daemon's and the client's. All are the caller's. */
+struct cn_memfd {
+	uint8_t *p;
+	int own, client;
+};
+
+/* Makes memory; with MAP_POPULATE in `flags`, its pages as well. False: errno says why. */
+bool cn_memfd_new(struct cn_memfd *m, uint64_t bytes, int flags);
+
+/* Client: maps and seals the memory of the descriptor that it received. NULL: it has another size,
+ * the size can change, or errno says why. */
+void *cn_memfd_map(int client, uint64_t bytes, int flags);
+
+/* Daemon: whether the client has sealed it, as far as the kernel knows the seal. Never waits. */
+bool cn_memfd_is_sealed(int own);
+/* Daemon: whether nobody else has the memory open or mapped. Never waits. True on a system that
+ * does not tell. */
+bool cn_memfd_is_alone(int own);
+/* Daemon: adds a watch of the memory to an inotify instance, which reports IN_DELETE_SELF when the
+ * memory has been freed. Returns the watch, or -1. */
+int cn_memfd_watch(int inotify, int own);
+
+#endif

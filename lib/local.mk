@@ -241,8 +241,6 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/combine.h \
 	lib/coll/control.c \
 	lib/coll/control.h \
-	lib/coll/copies.c \
-	lib/coll/copies.h \
 	lib/coll/cursor.c \
 	lib/coll/cursor.h \
 	lib/coll/endpoint.c \
@@ -290,6 +288,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/task.h \
 	lib/coll/transport.c \
 	lib/coll/transport.h \
+	lib/coll/transport_output.c \
 	lib/coll/turns.c \
 	lib/coll/turns.h \
 	lib/coll/unexpected_limit.c \

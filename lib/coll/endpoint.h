@@ -156,8 +156,8 @@ struct cn_ep_forgotten {
 struct cn_ep_account {
 	struct cn_source source; /* first member: in the engine's ring while `sources` has some */
 	struct cn_source_ring sources; /* endpoints that could send */
-	struct cn_flow *copying;       /* ring of local flows; the next one to copy */
-	struct cn_ep_account *copying_next, *copying_prev; /* while there are some */
+	struct cn_turn *copying;       /* ring of local flows; the next one to copy */
+	struct cn_turn turn;	       /* while there are some */
 	struct cn_endpoints *all;
 	struct cn_ep_account *next;
 	uint64_t payer;
@@ -172,7 +172,7 @@ struct cn_endpoint {
 	struct cn_ep_account *account;
 	uint16_t number;
 	struct cn_flow *flows;
-	struct cn_flow *current; /* the flow of the next frame */
+	struct cn_turn *current; /* the flow of the next frame */
 	uint32_t quantum_used;	 /* frames it has sent in a row */
 	struct cn_flow *last;	 /* the flow of the last send, a cache */
 	struct cn_err lost;	 /* a completed message was refused; code 0: none */
@@ -201,7 +201,7 @@ struct cn_endpoints {
 	cn_time deadline;   /* of the endpoints: the earliest or earlier */
 	cn_time retry_at;
 	struct cn_flow *retry;	       /* flows with a control message that found no buffer */
-	struct cn_ep_account *copying; /* ring of those with copies within the node; the next one */
+	struct cn_turn *copying;       /* ring of accounts with local copies; the next one */
 	struct cn_flow *last_received; /* flow of the last frame received, a cache */
 	struct cn_source copied;       /* token of frames whose bytes were copied */
 	bool refused;		       /* a frame was refused (RNR) */

@@ -11,34 +11,6 @@
  */
 #include "coll/endpoint.h"
 
-/* Its payer's copies have turns. */
-static void copying_enter(struct cn_flow *f)
-{
-	struct cn_ep_account *a = f->ep->account, *next = f->ep->all->copying;
-
-	if (a->copying == NULL) {
-		a->copying_next = next != NULL ? next : a; /* at the tail */
-		a->copying_prev = next != NULL ? next->copying_prev : a;
-		a->copying_prev->copying_next = a->copying_next->copying_prev = a;
-		f->ep->all->copying = next != NULL ? next : a;
-	}
-	cn_flow_ring_enter(&a->copying, f);
-}
-
-static void copying_leave(struct cn_flow *f)
-{
-	struct cn_ep_account *a = f->ep->account, **first = &f->ep->all->copying;
-
-	cn_flow_ring_leave(&a->copying, f);
-	if (a->copying == NULL) {
-		a->copying_prev->copying_next = a->copying_next;
-		a->copying_next->copying_prev = a->copying_prev;
-		if (*first == a) {
-			*first = a->copying_next != a ? a->copying_next : NULL;
-		}
-	}
-}
-
 static bool is_short(const struct cn_flow *f, uint64_t bytes)
 {
 	return bytes <= f->ep->all->payload - CN_EP_HEAD;
@@ -47,7 +19,12 @@ static bool is_short(const struct cn_flow *f, uint64_t bytes)
 /* The copy ends, complete or not. */
 static void stop(struct cn_flow *f)
 {
-	copying_leave(f);
+	struct cn_ep_account *a = f->ep->account;
+
+	cn_turn_leave(&a->copying, &f->turn);
+	if (a->copying == NULL) {
+		cn_turn_leave(&f->ep->all->copying, &a->turn);
+	}
 	f->coming = false;
 	f->from = NULL;
 	f->into = NULL;
@@ -115,6 +92,7 @@ void cn_local_wait(struct cn_send *out, cn_time now)
 void cn_local_match(struct cn_send *out, struct cn_recv *in)
 {
 	struct cn_flow *f = out->flow;
+	struct cn_ep_account *a = f->ep->account;
 
 	if (is_short(f, out->bytes)) {
 		cn_recv_copy(in, 0, out->data, (uint32_t)out->bytes);
@@ -127,7 +105,8 @@ void cn_local_match(struct cn_send *out, struct cn_recv *in)
 	f->into = in;
 	f->coming = true;
 	f->bytes = f->left = (uint32_t)out->bytes;
-	copying_enter(f);
+	cn_turn_enter(&a->copying, &f->turn, f);
+	cn_turn_enter(&f->ep->all->copying, &a->turn, a);
 }
 
 /* Copies at most `most` bytes of a message, truncated to its receive. Returns how many. */
@@ -149,12 +128,12 @@ void cn_local_copy(struct cn_endpoints *s, cn_time now)
 	uint32_t budget = CN_COPY_CHUNK;
 
 	while (s->copying != NULL && budget > 0) {
-		struct cn_ep_account *a = s->copying;
-		struct cn_flow *f = a->copying;
+		struct cn_ep_account *a = s->copying->owner;
+		struct cn_flow *f = a->copying->owner;
 
 		budget -= copy_some(f, budget);
-		s->copying = a->copying_next;
-		a->copying = f->active_next;
+		s->copying = a->turn.next;
+		a->copying = f->turn.next;
 		if (f->left == 0) {
 			finish(f, now);
 		}

@@ -29,13 +29,13 @@ static void enter(struct cn_flow *f)
 	struct cn_endpoint *ep = f->ep;
 	struct cn_ep_account *a = ep->account;
 
-	if (ep->current == NULL && ep->source.next == NULL) {
+	if (ep->current == NULL && ep->source.turn.next == NULL) {
 		if (a->sources.n == 0) {
 			cn_source_start(&ep->all->engine->own.sources, &a->source);
 		}
 		cn_source_start(&a->sources, &ep->source);
 	}
-	cn_flow_ring_enter(&ep->current, f);
+	cn_turn_enter(&ep->current, &f->turn, f);
 }
 
 static void leave(struct cn_flow *f)
@@ -44,10 +44,10 @@ static void leave(struct cn_flow *f)
 	struct cn_ep_account *a = ep->account;
 	struct cn_transport *own = &ep->all->engine->own;
 
-	if (ep->current == f) {
+	if (ep->current == &f->turn) {
 		ep->quantum_used = 0;
 	}
-	cn_flow_ring_leave(&ep->current, f);
+	cn_turn_leave(&ep->current, &f->turn);
 	if (ep->current == NULL) {
 		cn_source_stop(&a->sources, &ep->source, cn_node_window(own->node));
 	}
@@ -58,7 +58,7 @@ static void leave(struct cn_flow *f)
 
 void cn_flow_activate(struct cn_flow *f)
 {
-	bool in = f->active_next != NULL, could = could_send(f);
+	bool in = f->turn.next != NULL, could = could_send(f);
 
 	if (could && !in) {
 		enter(f);
@@ -274,7 +274,8 @@ static bool on_pull(struct cn_source *source, cn_time now, struct cn_tx *tx)
 {
 	struct cn_endpoint *ep = (struct cn_endpoint *)source;
 	struct cn_engine *e = ep->all->engine;
-	struct cn_flow *f = ep->current;
+	struct cn_turn *at = ep->current;
+	struct cn_flow *f = at != NULL ? at->owner : NULL;
 
 	(void)now;
 	if (f == NULL ||
@@ -282,17 +283,18 @@ static bool on_pull(struct cn_source *source, cn_time now, struct cn_tx *tx)
 		return false;
 	}
 	do {
+		f = at->owner;
 		if (cn_peer_room(f->peer) > 0) {
-			if (f != ep->current ||
+			if (at != ep->current ||
 			    ++ep->quantum_used >= cn_engine_quantum(e, e->window)) {
 				ep->quantum_used = 0;
 			}
-			ep->current = ep->quantum_used > 0 ? f : f->active_next;
+			ep->current = ep->quantum_used > 0 ? at : at->next;
 			send_frame(f, tx);
 			return true;
 		}
-		f = f->active_next;
-	} while (f != ep->current);
+		at = at->next;
+	} while (at != ep->current);
 	return false;
 }
 

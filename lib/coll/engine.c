@@ -370,8 +370,8 @@ bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out)
 	if (e->closing) {
 		return cn_node_output(e->own.node, now, out); /* goodbyes */
 	}
-	if (cn_turns_output(e, now, out) ||
-	    (e->starved && cn_transport_request_acks(e) && cn_turns_output(e, now, out))) {
+	if (cn_transport_output(e, now, out) ||
+	    (e->starved && cn_transport_request_acks(e) && cn_transport_output(e, now, out))) {
 		return true;
 	}
 	cn_transport_deactivate_idle(e, now);
@@ -440,7 +440,7 @@ void cn_engine_expire(struct cn_engine *e, cn_time now)
 		cn_transport_expire(x, now);
 	}
 	cn_transport_reap(e, now, false);
-	cn_copies_run(&e->copies, now);
+	cn_op_run_copies(e, now);
 	if (teams_deadline(e) <= now) {
 		for (struct cn_transport *x = e->own.next_active, *next; x != NULL; x = next) {
 			next = x->next_active;

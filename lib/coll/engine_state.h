@@ -3,7 +3,6 @@
 #ifndef CN_ENGINE_STATE_H
 #define CN_ENGINE_STATE_H
 
-#include "coll/copies.h"
 #include "coll/engine.h"
 #include "coll/join.h"
 #include "coll/task.h"
@@ -36,6 +35,8 @@ struct cn_engine {
 	uint8_t generations[CN_TRANSPORTS_MAX]; /* so that late frames match no transport */
 	uint32_t last_port;			/* table index last assigned */
 	struct cn_turns turns;			/* of active transports */
+	struct cn_transport *sending;		/* its quantum is not used up; NULL: nobody's */
+	uint32_t quantum_used;			/* frames that it has sent in a row */
 	struct collnet_stats ended;		/* counters of transports that have ended */
 	uint32_t window; /* W_g: by Eq. 4, or as configured; COLLNET_WINDOW_OFF */
 	struct cn_adaptive_window adaptive; /* of exchanges on an unknown network */
@@ -53,7 +54,7 @@ struct cn_engine {
 	uint64_t selections;   /* algorithms selected */
 	uint64_t prepared;     /* id of the last persistent operation */
 	struct cn_endpoints *endpoints;
-	struct cn_copies copies; /* of operations */
+	struct cn_turns copies; /* of operations */
 	struct cn_tasks tasks;
 	cn_time deadline; /* earliest of teams and operations; see cn_engine_touch() */
 	bool touched;	  /* it must be found anew */

@@ -200,26 +200,6 @@ struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t 
 	return f;
 }
 
-void cn_flow_ring_enter(struct cn_flow **at, struct cn_flow *f)
-{
-	struct cn_flow *next = *at != NULL ? *at : f, *last = *at != NULL ? next->active_prev : f;
-
-	*at = next;
-	f->active_next = next;
-	f->active_prev = last;
-	last->active_next = next->active_prev = f;
-}
-
-void cn_flow_ring_leave(struct cn_flow **at, struct cn_flow *f)
-{
-	if (*at == f) {
-		*at = f->active_next != f ? f->active_next : NULL;
-	}
-	f->active_next->active_prev = f->active_prev;
-	f->active_prev->active_next = f->active_next;
-	f->active_next = f->active_prev = NULL;
-}
-
 /* ---- control messages ------------------------------------------------------------------------ */
 
 #define CONTROL_MAX 13 /* bytes of a message: those of a grant */

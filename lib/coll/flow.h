@@ -4,6 +4,7 @@
 #define CN_FLOW_H
 
 #include "coll/control.h"
+#include "coll/turns.h"
 #include "proto/node.h"
 
 struct cn_endpoint;
@@ -84,8 +85,7 @@ struct cn_flow {
 
 	/* sending */
 	struct cn_send *first, *last;
-	struct cn_flow *active_next, *active_prev; /* ring of flows that could send, or of this node
-						    * whose messages are copied; NULL: not in it */
+	struct cn_turn turn; /* while it could send, or, of this node, its message is copied */
 	uint32_t credit;
 	struct cn_ep_numbers numbers;
 	uint32_t abort; /* number of the last one cut off; to be sent, if abort_due */
@@ -117,10 +117,6 @@ struct cn_flow *cn_flow_find(struct cn_endpoints *s, const struct cn_peer *p, ui
 			     uint16_t remote);
 /* Finds or makes. NULL: no room. */
 struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t remote);
-/* A ring of flows that take turns, of which *at is next (NULL: it is empty); f enters as the last.
- */
-void cn_flow_ring_enter(struct cn_flow **at, struct cn_flow *f);
-void cn_flow_ring_leave(struct cn_flow **at, struct cn_flow *f);
 /* Frees a flow without requests and messages, which is in no list if it is closed. */
 void cn_flow_free(struct cn_flow *f);
 /* The endpoint closes: the other end is notified, now or when there is a buffer. */

@@ -200,7 +200,7 @@ static void finish(struct cn_op *op, int status, const char *text)
 	op->state = OP_FREE;
 	op->nposts = 0;
 	op->copy_first = CN_NONE;
-	cn_copies_leave(&t->engine->copies, op);
+	cn_op_turn_leave(op);
 	cn_op_put_idle(op);
 	cn_team_touch(t);
 	for (uint32_t i = 0; i < n; i++) {
@@ -268,6 +268,19 @@ void cn_op_progress(struct cn_op *op)
 
 /* ---- progress ------------------------------------------------------------------------- */
 
+void cn_op_turn_enter(struct cn_op *op)
+{
+	if (op->copies.next == NULL) {
+		op->copies.payer = cn_turn_of(cn_team_payer(op->team));
+		cn_turns_enter(&op->team->engine->copies, &op->copies, op);
+	}
+}
+
+void cn_op_turn_leave(struct cn_op *op)
+{
+	cn_turns_leave(&op->team->engine->copies, &op->copies);
+}
+
 void cn_op_queue_copy(struct cn_op *op, uint32_t i)
 {
 	if (op->progress[i].queued) {
@@ -277,7 +290,7 @@ void cn_op_queue_copy(struct cn_op *op, uint32_t i)
 	op->progress[i].next = CN_NONE;
 	if (op->copy_first == CN_NONE) {
 		op->copy_first = i;
-		cn_copies_enter(&op->team->engine->copies, op);
+		cn_op_turn_enter(op);
 	} else {
 		op->progress[op->copy_last].next = i;
 	}
@@ -362,7 +375,8 @@ static void run_copies(struct cn_op *op, uint64_t *most)
 	*most = budget;
 }
 
-void cn_op_run_copies(struct cn_op *op, cn_time now, uint64_t *budget)
+/* Continues its start, or runs its copies. */
+static void take_turn(struct cn_op *op, cn_time now, uint64_t *budget)
 {
 	if (op->state == OP_STARTING) {
 		cn_op_start_more(op, now, budget);
@@ -370,7 +384,20 @@ void cn_op_run_copies(struct cn_op *op, cn_time now, uint64_t *budget)
 	}
 	run_copies(op, budget);
 	if (op->copy_first == CN_NONE) {
-		cn_copies_leave(&op->team->engine->copies, op);
+		cn_op_turn_leave(op);
 	}
 	cn_op_progress(op); /* sends may wait for them */
+}
+
+void cn_op_run_copies(struct cn_engine *e, cn_time now)
+{
+	struct cn_turns *s = &e->copies;
+	uint64_t budget = CN_COPY_CHUNK;
+
+	while (s->used != 0 && budget > 0) {
+		struct cn_turn *x = s->next[cn_turns_following(s, s->payer)];
+
+		cn_turns_served(s, x);
+		take_turn(x->owner, now, &budget);
+	}
 }

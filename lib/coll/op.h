@@ -26,7 +26,6 @@
 #ifndef CN_OP_H
 #define CN_OP_H
 
-#include "coll/copies.h"
 #include "coll/cursor.h"
 #include "coll/source.h"
 #include "coll/team.h"
@@ -138,7 +137,7 @@ struct cn_op {
 	uint32_t quantum_used;		/* frames sent in a row to the next target */
 	uint32_t copy_first, copy_last; /* runnable copies */
 	/* in a ring while there are runnable copies, and in OP_STARTING until it waits */
-	struct cn_copies_place copies;
+	struct cn_turn copies;
 	struct cn_starting starting;
 	uint64_t framed, frame_bytes;	/* the last answer of cn_op_frame_bytes() */
 	uint32_t remaining;		/* actions not complete */
@@ -260,13 +259,16 @@ void cn_op_progress(struct cn_op *op);
 void cn_op_expect(struct cn_op *op, cn_time now, uint32_t k);
 /* It does not any more. */
 void cn_op_unexpect(struct cn_op *op, uint32_t k);
+/* Gives it turns, until it leaves, in cn_op_run_copies(). */
+void cn_op_turn_enter(struct cn_op *op);
+void cn_op_turn_leave(struct cn_op *op);
 void cn_op_queue_copy(struct cn_op *op, uint32_t action);
 /*
- * Runs copies of the operation within a budget of bytes, from which it subtracts, with a minimum
- * per copy. The operation progresses and may finish. An operation that is starting continues its
- * start.
+ * Copies between ranks of this node. One poll moves CN_COPY_CHUNK bytes over all operations, with a
+ * minimum per copy: payers take turns, and the operations of each. They progress and may finish.
+ * Operations with many actions start in the same way.
  */
-void cn_op_run_copies(struct cn_op *op, cn_time now, uint64_t *budget);
+void cn_op_run_copies(struct cn_engine *e, cn_time now);
 void cn_op_complete(struct cn_op *op, uint32_t action);
 /* `len` bytes of action i are available at `from`: runs the copies that depend on it by byte, at
  * once if no more than a frame. */

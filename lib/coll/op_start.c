@@ -4,8 +4,8 @@
  *
  * Its cursors are rewound action by action, which takes a third of a second for millions of them,
  * mostly copies between the ranks of one node. A short schedule is rewound at once; of a longer
- * one, each poll does a part, as it does of copies (copies.h), and the operation is OP_STARTING
- * meanwhile: for other nodes it has not started.
+ * one, each poll does a part, as it does of copies, and the operation is OP_STARTING meanwhile: for
+ * other nodes it has not started.
  *
  * Operations of a team start in the order of their calls. For other nodes a frame of one shows that
  * those before it have started, too, and its own frames to a node count from the first operation
@@ -144,7 +144,7 @@ static void wake_next(const struct cn_op *op)
 	struct cn_op *next = op->team->ops[(op->seq + 1) % CN_OPS];
 
 	if (next != NULL && next->state == OP_STARTING) {
-		cn_copies_enter(&op->team->engine->copies, next);
+		cn_op_turn_enter(next);
 	}
 }
 
@@ -154,7 +154,7 @@ static void run(struct cn_op *op, cn_time now)
 	struct cn_team *t = op->team;
 
 	if (op->copy_first == CN_NONE) {
-		cn_copies_leave(&t->engine->copies, op);
+		cn_op_turn_leave(op);
 	}
 	if (!cn_op_fragment_end(op)) {
 		cn_team_fail(t, true, COLLNET_ENOMEM, "operation %u (%s) on node %s: no memory",
@@ -184,7 +184,7 @@ void cn_op_start_more(struct cn_op *op, cn_time now, uint64_t *budget)
 		return;
 	}
 	if (!is_next(op)) {
-		cn_copies_leave(&op->team->engine->copies, op);
+		cn_op_turn_leave(op);
 		return;
 	}
 	spend(budget, (uint64_t)op->team->layout.nnodes * ACTION_BYTES); /* run() looks at all */
@@ -201,10 +201,10 @@ void cn_op_start(struct cn_op *op, cn_time now)
 	begin_streams(op);
 	cn_op_fragment_begin(op);
 	if (!rewind_more(op, &budget)) {
-		cn_copies_enter(&op->team->engine->copies, op);
+		cn_op_turn_enter(op);
 	} else if (is_next(op)) {
 		run(op, now);
 	} else {
-		cn_copies_leave(&op->team->engine->copies, op); /* its copies have entered it */
+		cn_op_turn_leave(op); /* its copies have entered it */
 	}
 }

@@ -8,47 +8,34 @@ void cn_source_start(struct cn_source_ring *r, struct cn_source *s)
 {
 	memset(&s->flight, 0, sizeof(s->flight));
 	r->n++;
-	if (r->current == NULL) {
-		r->current = s->next = s->prev = s;
-		return;
-	}
-	s->next = r->current;
-	s->prev = r->current->prev;
-	s->prev->next = s;
-	s->next->prev = s;
+	cn_turn_enter(&r->current, &s->turn, s);
 }
 
 void cn_source_stop(struct cn_source_ring *r, struct cn_source *s, struct cn_window *w)
 {
-	if (s->next == NULL) {
+	if (s->turn.next == NULL) {
 		return;
 	}
 	cn_flight_end(&s->flight, w);
 	r->n--;
-	if (s->next == s) {
-		r->current = NULL;
-	} else {
-		if (r->current == s) {
-			r->current = s->next;
-			r->quantum_used = 0;
-		}
-		s->next->prev = s->prev;
-		s->prev->next = s->next;
+	if (r->current == &s->turn) {
+		r->quantum_used = 0;
 	}
-	s->next = s->prev = NULL;
+	cn_turn_leave(&r->current, &s->turn);
 }
 
 bool cn_source_pull(struct cn_source_ring *r, cn_time now, uint32_t quantum, struct cn_tx *out)
 {
 	/* A source may end in pull(); then the ring has advanced. */
 	for (uint32_t n = r->n; n > 0 && r->current != NULL; n--) {
-		struct cn_source *s = r->current;
+		struct cn_turn *at = r->current;
+		struct cn_source *s = at->owner;
 		bool sent = s->pull(s, now, out);
 
-		if (r->current != s) {
+		if (r->current != at) {
 			r->quantum_used = 0;
 		} else if (!sent || ++r->quantum_used >= quantum) {
-			r->current = s->next;
+			r->current = at->next;
 			r->quantum_used = 0;
 		}
 		if (sent) {

@@ -6,6 +6,7 @@
 #ifndef CN_SOURCE_H
 #define CN_SOURCE_H
 
+#include "coll/turns.h"
 #include "proto/adaptive_window.h"
 #include "proto/node.h"
 #include "proto/global_window.h"
@@ -19,11 +20,11 @@ struct cn_source {
 	struct cn_flight flight;	     /* its frames in flight, for the global window */
 	struct cn_adaptive_window *adaptive; /* the window that limits them; NULL: fixed window */
 	bool window_closed;		     /* at the last pull, when it may have had a frame */
-	struct cn_source *next, *prev;	     /* the ring; NULL: not active */
+	struct cn_turn turn;		     /* while it is active */
 };
 
 struct cn_source_ring {
-	struct cn_source *current; /* the next one to pull from; NULL: none is active */
+	struct cn_turn *current; /* the next one to pull from; NULL: none is active */
 	uint32_t n;
 	uint32_t quantum_used; /* frames sent in a row by the current one */
 };

@@ -66,9 +66,11 @@ bool cn_transport_resend(void *ctx, void *token, uint8_t *flags)
 /* True if a running operation has an adaptive window. */
 static bool any_adapts(const struct cn_transport *x)
 {
-	const struct cn_source *s = x->sources.current;
+	const struct cn_turn *at = x->sources.current;
 
-	for (uint32_t n = x->sources.n; n > 0; n--, s = s->next) {
+	for (uint32_t n = x->sources.n; n > 0; n--, at = at->next) {
+		const struct cn_source *s = at->owner;
+
 		if (s->adaptive != NULL) {
 			return true;
 		}
@@ -95,9 +97,10 @@ bool cn_transport_request_acks(struct cn_engine *e)
 
 	for (int request = 0; request < 2; request++) {
 		for (struct cn_transport *x = e->own.next; x != NULL; x = x->next) {
-			const struct cn_source *s = x->sources.current;
+			const struct cn_turn *at = x->sources.current;
 
-			for (uint32_t n = x->sources.n; n > 0; n--, s = s->next) {
+			for (uint32_t n = x->sources.n; n > 0; n--, at = at->next) {
+				const struct cn_source *s = at->owner;
 				const struct cn_flight *f = &s->flight;
 
 				if (f->unacked == 0 || (!f->by_acks && f->in_flight == 0)) {
@@ -246,7 +249,7 @@ int cn_transport_open_own(struct cn_transport *x, struct cn_engine *e,
 	const int r = init(x, e, &e->config.node, ops, err);
 
 	if (r == COLLNET_OK) {
-		cn_turns_enter(&e->turns, x);
+		cn_turns_enter(&e->turns, &x->turn, x);
 	}
 	return r;
 }
@@ -266,13 +269,15 @@ void cn_transport_activate(struct cn_transport *x)
 		x->next_active->prev_active = x;
 	}
 	own->next_active = x;
-	cn_turns_enter(&x->engine->turns, x);
+	cn_turns_enter(&x->engine->turns, &x->turn, x);
 	cn_heap_set(&x->engine->waiting, &x->timer, CN_NEVER);
 	cn_engine_touch(x->engine); /* its team's deadline counts again */
 }
 
 static void deactivate(struct cn_transport *x)
 {
+	struct cn_engine *e = x->engine;
+
 	if (!x->active) {
 		return;
 	}
@@ -281,15 +286,18 @@ static void deactivate(struct cn_transport *x)
 	if (x->next_active != NULL) {
 		x->next_active->prev_active = x->prev_active;
 	}
-	cn_turns_leave(&x->engine->turns, x);
+	cn_turns_leave(&e->turns, &x->turn);
+	e->sending = e->sending != x ? e->sending : NULL;
 }
 
 /* True if a frame may become sendable when others' frames are acknowledged. */
 static bool waits_for_window(const struct cn_transport *x)
 {
-	const struct cn_source *s = x->sources.current;
+	const struct cn_turn *at = x->sources.current;
 
-	for (uint32_t n = x->sources.n; n > 0; n--, s = s->next) {
+	for (uint32_t n = x->sources.n; n > 0; n--, at = at->next) {
+		const struct cn_source *s = at->owner;
+
 		if (s->window_closed) {
 			return true;
 		}

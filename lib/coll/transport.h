@@ -88,6 +88,8 @@ void cn_transport_expire(struct cn_transport *x, cn_time now);
  * True: there are requests to send.
  */
 bool cn_transport_request_acks(struct cn_engine *e);
+/* The next frame of any transport; false: there is none now. (transport_output.c) */
+bool cn_transport_output(struct cn_engine *e, cn_time now, struct cn_frame *out);
 
 /* Upcalls that all transports have in common (ctx: the transport). */
 bool cn_transport_pull(void *ctx, cn_time now, struct cn_tx *out);

@@ -95,10 +95,10 @@ static uint32_t in_vain(void *arg, uint32_t host)
 				n += cn_rtx_at(&p->tx.queue, s)->refused;
 			}
 		}
-		const struct cn_source *o = x->sources.current;
+		const struct cn_turn *at = x->sources.current;
 
-		for (uint32_t i = 0; i < x->sources.n; i++, o = o->next) {
-			n += (uint32_t)o->flight.deferred;
+		for (uint32_t i = 0; i < x->sources.n; i++, at = at->next) {
+			n += (uint32_t)((const struct cn_source *)at->owner)->flight.deferred;
 		}
 	}
 	return n;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/coll/turns.c: how payers share the link of a node, whatever the number of their teams. */
+/* lib/coll/turns.c, transport_output.c: how payers share the link of a node, whatever the number of
+ * their teams. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include <cmocka.h>
 
 #include "coll/engine_state.h"
+#include "coll/team.h"
 #include "engine_fixture.h"
 
 #define TEAMS 40u
@@ -144,11 +146,90 @@ static void payers_share_a_window(void **state)
 	shared_end(m);
 }
 
+static void a_quantum(struct cn_engine_config *c)
+{
+	c->window = 64;
+}
+
+/* The team of node 1 for which node 0 sends the next frame; the frame is lost. */
+static const struct cn_team *next_team(struct shared *m)
+{
+	struct cn_frame f;
+
+	assert_true(cn_engine_output(m->w->engines[0], m->w->now, &f));
+	return cn_transport_of_port(m->w->engines[1],
+				    cn_wire_port(f.head + CN_ETH_HEADER,
+						 (size_t)f.head_len - CN_ETH_HEADER))
+		->team;
+}
+
+/* A payer's team that begins while another one sends is next when its quantum is used up, and both
+ * send a quantum in turns. */
+static void teams_take_turns_by_quantum(void **state)
+{
+	struct shared *m = shared_teams(a_quantum);
+	struct cn_engine *e = m->w->engines[0];
+	uint32_t quantum;
+
+	(void)state;
+	e->config.node.encapsulation = CN_ENCAPSULATION_UDP;
+	quantum = cn_engine_quantum(e, e->window);
+	assert_in_range(quantum, 3, 8);
+	call(m, 0, BLOCK);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_ptr_equal(next_team(m), m->member[0][1]->team);
+	}
+	call(m, 1, BLOCK);
+	for (uint32_t i = 2; i < quantum; i++) {
+		assert_ptr_equal(next_team(m), m->member[0][1]->team);
+	}
+	for (uint32_t i = 0; i < quantum; i++) {
+		assert_ptr_equal(next_team(m), m->member[1][1]->team);
+	}
+	assert_ptr_equal(next_team(m), m->member[0][1]->team);
+	e->config.node.encapsulation = CN_ENCAPSULATION_RAW;
+	engine_run(m->w, SECOND);
+	for (uint32_t t = 0; t < 2; t++) {
+		assert_int_equal(m->waiter[t][1].status, COLLNET_OK);
+		assert_int_equal(received(m, t), BLOCK);
+	}
+	shared_end(m);
+}
+
+/* A team without frames has had its turn: when its payer is next, that is another team's. */
+static void turn_ends_without_frames(void **state)
+{
+	struct shared *m = shared_teams(a_quantum);
+	struct cn_engine *e = m->w->engines[0];
+	uint32_t quantum;
+
+	(void)state;
+	e->config.node.encapsulation = CN_ENCAPSULATION_UDP;
+	quantum = cn_engine_quantum(e, e->window);
+	call(m, 0, PAYLOAD);
+	assert_ptr_equal(next_team(m), m->member[0][1]->team);
+	call(m, 1, BLOCK);
+	call(m, TEAMS - 1, BLOCK);
+	for (uint32_t i = 0; i < quantum; i++) {
+		assert_ptr_equal(next_team(m), m->member[TEAMS - 1][1]->team);
+	}
+	call(m, 0, BLOCK);
+	assert_ptr_equal(next_team(m), m->member[1][1]->team);
+	e->config.node.encapsulation = CN_ENCAPSULATION_RAW;
+	engine_run(m->w, SECOND);
+	assert_int_equal(received(m, 0), BLOCK);
+	assert_int_equal(received(m, 1), BLOCK);
+	assert_int_equal(received(m, TEAMS - 1), BLOCK);
+	shared_end(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(payers_share_the_link),
 		cmocka_unit_test(payers_share_a_window),
+		cmocka_unit_test(teams_take_turns_by_quantum),
+		cmocka_unit_test(turn_ends_without_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

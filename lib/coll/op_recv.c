@@ -147,7 +147,7 @@ void cn_op_deliver_unexpected(struct cn_op *op)
 	uint32_t seq = op->seq, k;
 	bool any;
 
-	cn_unexpected_queue_split(&t->unexpected, seq, &mine);
+	cn_unexpected_queue_split(&t->unexpected, CN_UNEXPECTED_OF_OPERATION, seq, &mine);
 	any = mine.first != NULL;
 	/* A frame may fail the team, or be the operation's last. */
 	while (t->state == CN_TEAM_READY && (f = cn_unexpected_queue_pop(&mine)) != NULL) {

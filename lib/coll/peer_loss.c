@@ -115,8 +115,8 @@ static void forget_early_frames(struct cn_team *t, const struct cn_peer *p)
 {
 	struct cn_unexpected_queue early = { NULL, NULL };
 
-	cn_unexpected_queue_split_peer(&t->unexpected, cn_peer_index(cn_engine_peer_of(p)->peer),
-				       &early);
+	cn_unexpected_queue_split(&t->unexpected, CN_UNEXPECTED_OF_PEER,
+				  cn_peer_index(cn_engine_peer_of(p)->peer), &early);
 	cn_team_drop_unexpected(t, &early);
 }
 

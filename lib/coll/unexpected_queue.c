@@ -26,29 +26,18 @@ struct cn_unexpected *cn_unexpected_queue_pop(struct cn_unexpected_queue *q)
 	return f;
 }
 
-void cn_unexpected_queue_split_peer(struct cn_unexpected_queue *q, uint32_t peer,
-				    struct cn_unexpected_queue *out)
+void cn_unexpected_queue_split(struct cn_unexpected_queue *q, enum cn_unexpected_of of,
+			       uint32_t which, struct cn_unexpected_queue *out)
 {
 	struct cn_unexpected *f = q->first, *next;
 
 	q->first = q->last = NULL;
 	for (; f != NULL; f = next) {
-		next = f->next;
-		cn_unexpected_queue_append(f->peer == peer ? out : q, f);
-	}
-}
+		const bool moves = of == CN_UNEXPECTED_OF_PEER ? f->peer == which
+							       : cn_stream_number(f->stream) ==
+									 (which & CN_NUMBER_MASK);
 
-void cn_unexpected_queue_split(struct cn_unexpected_queue *q, uint32_t number,
-			       struct cn_unexpected_queue *out)
-{
-	struct cn_unexpected *f = q->first, *next;
-
-	q->first = q->last = NULL;
-	for (; f != NULL; f = next) {
 		next = f->next;
-		cn_unexpected_queue_append(cn_stream_number(f->stream) == (number & CN_NUMBER_MASK)
-						   ? out
-						   : q,
-					   f);
+		cn_unexpected_queue_append(moves ? out : q, f);
 	}
 }

@@ -16,17 +16,16 @@ struct cn_unexpected {
 	uint8_t data[];
 };
 
+enum cn_unexpected_of { CN_UNEXPECTED_OF_PEER, CN_UNEXPECTED_OF_OPERATION };
+
 struct cn_unexpected_queue {
 	struct cn_unexpected *first, *last;
 };
 
 void cn_unexpected_queue_append(struct cn_unexpected_queue *q, struct cn_unexpected *f);
 struct cn_unexpected *cn_unexpected_queue_pop(struct cn_unexpected_queue *q); /* NULL: empty */
-/* Moves the frames of this peer to the empty queue `out`; both keep their order. */
-void cn_unexpected_queue_split_peer(struct cn_unexpected_queue *q, uint32_t peer,
-				    struct cn_unexpected_queue *out);
-/* Moves the frames of operation `number` to the empty queue `out`; both keep their order. */
-void cn_unexpected_queue_split(struct cn_unexpected_queue *q, uint32_t number,
-			       struct cn_unexpected_queue *out);
+/* Moves the frames of this peer, or operation, to the empty queue `out`; both keep their order. */
+void cn_unexpected_queue_split(struct cn_unexpected_queue *q, enum cn_unexpected_of of,
+			       uint32_t which, struct cn_unexpected_queue *out);
 
 #endif

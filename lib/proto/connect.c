@@ -20,9 +20,9 @@ struct cn_peer *cn_node_connect(struct cn_node *n, cn_time now, struct cn_peer *
 	uint64_t nonce_in = derive(with->nonce_in, to->port, to->id);
 
 	n->now = now;
-	if (p != NULL && p->state == CN_PEER_UP && p->nonce_out == nonce_out &&
-	    p->nonce_in == nonce_in) {
-		return p;
+	if (p != NULL && p->nonce_out == nonce_out && p->nonce_in == nonce_in) {
+		/* One that has ended had these ids and sequence numbers, too. */
+		return p->state == CN_PEER_UP ? p : NULL;
 	}
 	if (p != NULL) {
 		cn_peer_down(p, CN_PEER_RESET);

@@ -21,7 +21,8 @@ struct cn_port {
 /*
  * Establishes the session of `n` with the transport `to` of the node `with`, an established peer of
  * port 0. No effect if that session exists; another session with the node ends first. `id` is this
- * end's. NULL: no memory, or the table is full.
+ * end's. NULL: no memory, or the table is full; or that session has ended: established again, it
+ * would accept its late frames as new ones.
  */
 struct cn_peer *cn_node_connect(struct cn_node *n, cn_time now, struct cn_peer *with, uint32_t id,
 				const struct cn_port *to);

@@ -251,8 +251,11 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 		cn_goodbye_list_clear(n->config.goodbyes, p->index);
 	}
 	n->names[p->index] &= ~1u;
-	/* Invalidates frames in flight and echoes of the session. */
-	p->nonce_out = cn_nonce(n, p->mac, ++p->generation);
+	/* Invalidates frames in flight and echoes of the session. On other ports the nonces remain:
+	 * by them cn_node_connect() recognises a session that has ended. */
+	if (n->config.port == 0) {
+		p->nonce_out = cn_nonce(n, p->mac, ++p->generation);
+	}
 	memset(p->hello.last, 0, sizeof(p->hello.last));
 	p->hello.fresh = p->hello.challenged = false;
 	p->ack_due = p->nak_due = p->rnr_due = p->ackreq_due = p->path_reply.due = false;

@@ -324,6 +324,37 @@ static void connect__session_of_each_port(void **state)
 	two_jobs_end(c);
 }
 
+/* A session that ended while the nodes' own goes on is not established again: its late frames would
+ * belong to the new one. */
+static void connect__not_the_same_session_again(void **state)
+{
+	static const struct cn_node_ops ops = { .peer_up = no_change, .peer_down = no_loss };
+	struct two_jobs *c = two_jobs_begin(COLLNET_WINDOW_AUTO);
+	struct cn_peer *with = cn_node_find(cn_engine_node(engine(c, 0)), "h1"), *p;
+	struct cn_node_config config = *cn_node_config(cn_engine_node(engine(c, 0)));
+	struct cn_port to = { .port = 0x1001, .id = 1 };
+	struct cn_node *n;
+	uint32_t in, out;
+
+	(void)state;
+	config.port = 0x2001;
+	config.goodbyes = NULL;
+	assert_int_equal(cn_node_new(&config, &ops, NULL, &n, NULL), COLLNET_OK);
+	p = cn_node_connect(n, cn_sim_now(c->sim), with, 1, &to);
+	assert_non_null(p);
+	assert_ptr_equal(cn_node_connect(n, cn_sim_now(c->sim), with, 1, &to), p);
+	in = p->session_in;
+	out = p->session_out;
+	cn_node_disconnect(n, cn_sim_now(c->sim), with, CN_PEER_UNHEARD);
+	assert_null(cn_node_connect(n, cn_sim_now(c->sim), with, 1, &to));
+	assert_false(cn_peer_alive(p));
+	to.id++; /* the peer's next team */
+	assert_ptr_equal(cn_node_connect(n, cn_sim_now(c->sim), with, 1, &to), p);
+	assert_true(cn_peer_alive(p) && p->session_in != in && p->session_out != out);
+	cn_node_free(n);
+	two_jobs_end(c);
+}
+
 static uint64_t stale(struct two_jobs *c)
 {
 	struct collnet_stats s = { .size = sizeof(s) };
@@ -502,6 +533,7 @@ int main(void)
 		cmocka_unit_test(transport_open__ports),
 		cmocka_unit_test(transport_open__oldest_gives_way),
 		cmocka_unit_test(connect__session_of_each_port),
+		cmocka_unit_test(connect__not_the_same_session_again),
 		cmocka_unit_test(transport__stale_frames),
 		cmocka_unit_test(transport__a_node_lives_on_any_port),
 		cmocka_unit_test(transport__counters),

@@ -120,12 +120,27 @@ static void forget_early_frames(struct cn_team *t, const struct cn_peer *p)
 	cn_team_drop_unexpected(t, &early);
 }
 
+/* The session ended with a node that has this one's COMMIT and may be ready: it is not established
+ * again. If the nodes' own has ended, the record is gone, and the node may join anew. */
+static void lose_committed(struct cn_team *t, const struct cn_peer *p)
+{
+	const struct cn_join *j = cn_wireup_join_of(t, cn_engine_peer_of(p)->peer);
+
+	if (j != NULL && j->commit_sent == t->id && !j->first_left.any) {
+		cn_team_fail(t, true, COLLNET_EPEER,
+			     "nodes %s and %s lost each other before the team was ready",
+			     t->engine->config.node.name, cn_peer_name(p));
+	}
+}
+
 void cn_team_peer_down(struct cn_team *t, cn_time now, struct cn_peer *p, enum cn_peer_loss why)
 {
 	uint32_t k = cn_team_node_of(t, p);
 
 	if (t->state == CN_TEAM_FORMING) {
 		forget_early_frames(t, p);
+		lose_committed(t, p);
+		return;
 	}
 	if (k == UINT32_MAX || t->nodes[k].peer != p) {
 		return;

@@ -204,6 +204,7 @@ field("sack.valid", "bool", "SACK", 32, nil, 0x80000000)
 field("sack.bitmap", "uint32", "Frames in the reorder buffer, from ack + 1 on", base.HEX, nil, 0xff)
 field("probe.try", "uint16", "Try")
 field("probe.size", "uint16", "Largest probe of this try")
+field("unheard", "uint32", "Nodes of the port that the sender does not hear")
 
 field("coll.operation", "uint32", "Operation", base.DEC, operations, 0x01f00000)
 field("coll.number", "uint32", "Number in the team", base.DEC, nil, 0x000fff00)
@@ -357,6 +358,8 @@ local function ack(head, tree)
 		if has(flag, "MTU_REPLY") then
 			tree:add(fields["probe.size"], stream(2, 2))
 		end
+	elseif has(flag, "RESET") then
+		tree:add(fields["unheard"], stream)
 	end
 	return head(16, 4):uint()
 end

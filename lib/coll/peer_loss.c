@@ -91,20 +91,39 @@ static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer
 	}
 }
 
+/* The peer gave this node up. If it did not hear others either, it is the peer that is cut off. */
+static void fail_unheard(struct cn_team *t, const struct cn_peer *p, const char *name)
+{
+	const struct cn_engine_config *c = &t->engine->config;
+	const char *own = c->node.name;
+	const uint32_t unheard = cn_peer_unheard(p), peers = t->layout.nnodes - 1;
+	char whom[COLLNET_NAME_MAX + 40], by[sizeof(c->interface) + 20] = "";
+
+	if (unheard >= peers && peers > 1) {
+		snprintf(whom, sizeof(whom), "any of its %u peers", peers);
+	} else if (unheard > 1) {
+		snprintf(whom, sizeof(whom), "%u of its %u peers", unheard, peers);
+	} else {
+		snprintf(whom, sizeof(whom), "node %s", own);
+		if (c->interface[0] != '\0') {
+			snprintf(by, sizeof(by), ", which sends on %s", c->interface);
+		}
+	}
+	cn_team_fail(t, true, COLLNET_EPEER,
+		     "node %s did not hear %s for long and gave up node %s%s", name, whom, own, by);
+}
+
 /* The message goes to all nodes, so it names both ends: a node that is cut off takes all others for
  * silent. */
 static void fail_by_loss(struct cn_team *t, cn_time now, const struct cn_peer *p, uint32_t k,
 			 enum cn_peer_loss why)
 {
-	const char *own = t->engine->config.node.name, *name = t->nodes[k].name;
+	const char *name = t->nodes[k].name;
 
 	if (why == CN_PEER_SILENT || why == CN_PEER_PATH) {
 		fail_by_silence(t, now, p, k);
 	} else if (why == CN_PEER_RESET || why == CN_PEER_UNHEARD) {
-		cn_team_fail(t, true, COLLNET_EPEER,
-			     "node %s did not hear node %s for long and "
-			     "gave up node %s",
-			     name, own, own);
+		fail_unheard(t, p, name);
 	} else {
 		cn_team_fail(t, true, COLLNET_EPEER, "node %s %s", name, cn_peer_loss_text(why));
 	}

@@ -8,6 +8,7 @@
 static void process_ack(struct cn_peer *p, const struct cn_wire *w, size_t len)
 {
 	if ((w->flags & CN_FLAG_RESET) != 0) {
+		p->unheard = w->stream;
 		cn_peer_down(p, CN_PEER_UNHEARD);
 		return;
 	}

@@ -284,6 +284,16 @@ bool cn_peer_is_silent(const struct cn_peer *p)
 	       p->live.extra_probes >= rounds + (just_probed ? 1 : 0);
 }
 
+uint32_t cn_node_silent_peers(const struct cn_node *n)
+{
+	uint32_t silent = 0;
+
+	for (uint32_t i = 0; i < n->npeers; i++) {
+		silent += n->peers[i]->live.own->timed_out || cn_peer_is_silent(n->peers[i]);
+	}
+	return silent;
+}
+
 cn_time cn_peer_jitter(const struct cn_peer *p, cn_time wait)
 {
 	return wait - wait / 4 + random_time(p, wait / 2);

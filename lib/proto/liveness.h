@@ -71,6 +71,8 @@ void cn_liveness_expire(struct cn_peer *p);
 void cn_liveness_unacked(struct cn_peer *p);
 /* Another node announced itself under the name of this established peer, which is probed. */
 void cn_liveness_contest(struct cn_peer *p);
+/* Peers of this port that are silent: lost by silence, or cn_peer_is_silent(). */
+uint32_t cn_node_silent_peers(const struct cn_node *n);
 /* The session ends. */
 void cn_liveness_reset(struct cn_peer *p);
 

@@ -162,14 +162,15 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 	n->counters.ack_bytes_sent += on_wire(n, 0);
 }
 
-/* Tells the peer that its session was given up. */
+/* Tells the peer that its session was given up, and how many nodes are silent. */
 static void build_reset(struct cn_peer *p, struct cn_frame *out)
 {
 	struct cn_node *n = p->node;
 	struct cn_wire w = { .type = CN_TYPE_ACK,
 			     .flags = CN_FLAG_RESET,
 			     .seq = p->tx.queue.end,
-			     .ack = p->rx.expected };
+			     .ack = p->rx.expected,
+			     .stream = cn_node_silent_peers(n) };
 
 	build_to(p, &w, NULL, out);
 	n->counters.acks_sent++;

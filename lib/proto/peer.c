@@ -230,6 +230,7 @@ void cn_peer_up(struct cn_peer *p)
 	cn_path_reset(p);
 	p->path_reply = (struct cn_path_reply){ 0 };
 	p->validated = p->live.timed_out = p->reset_due = false;
+	p->unheard = 0;
 	p->state = CN_PEER_UP;
 	n->names[p->index] = cn_name_hash(p->name);
 	if (n->config.goodbyes != NULL) {
@@ -345,6 +346,11 @@ void cn_peer_set_user(struct cn_peer *p, void *user)
 bool cn_peer_is_replaced(const struct cn_peer *p)
 {
 	return p->node->names[p->index] == 0;
+}
+
+uint32_t cn_peer_unheard(const struct cn_peer *p)
+{
+	return p->unheard;
 }
 
 uint32_t cn_peer_mtu(const struct cn_peer *p)

@@ -50,6 +50,8 @@ bool cn_peer_alive(const struct cn_peer *p);	 /* a session is established */
 /* True if another peer is, or was since, established under its name. */
 bool cn_peer_is_replaced(const struct cn_peer *p);
 uint32_t cn_peer_mtu(const struct cn_peer *p); /* from its hello */
+/* After CN_PEER_UNHEARD: of so many nodes of the port did it hear nothing; 0: it did not say. */
+uint32_t cn_peer_unheard(const struct cn_peer *p);
 /* Its minimum round-trip time; 0: not measured. */
 cn_time cn_peer_least_rtt(const struct cn_peer *p);
 void *cn_peer_user(const struct cn_peer *p); /* the engine's own; NULL at first */

@@ -81,7 +81,8 @@
 /* ACK: a probe of the path MTU, whose padding follows the header; the answer to one. */
 #define CN_FLAG_MTU_PROBE 0x10
 #define CN_FLAG_MTU_REPLY 0x20
-/* ACK: the sender has given the session up, as it did not hear the receiver (RST). */
+/* ACK: the sender has given the session up, as it did not hear the receiver (RST); stream: how many
+ * nodes of the port it does not hear, 0: not stated. */
 #define CN_FLAG_RESET 0x40
 
 /* Selective acknowledgement (SACK) of a NAK. 0: none, all frames from `ack` on are missing. */

@@ -87,7 +87,7 @@ static bool has_fault(const struct fixture *fx, enum fault_kind kind, uint32_t h
 	return false;
 }
 
-/* "node h5 is cut off": every other host is separated from it. */
+/* "node h5 is cut off", "did not hear any of its peers": every other host is separated from it. */
 static bool cut_off_explained(const struct fixture *fx, uint32_t named)
 {
 	for (uint32_t h = 0; h < fx->s->hosts; h++) {
@@ -103,7 +103,7 @@ const char *oracle_check_peer_error(const struct fixture *fx, const char *text)
 	uint32_t named = oracle_host_named(fx, text, "node "),
 		 by = oracle_host_named(fx, text, "answering node ");
 
-	if (strstr(text, "is cut off") != NULL) {
+	if (strstr(text, "is cut off") != NULL || strstr(text, " did not hear any of ") != NULL) {
 		return cut_off_explained(fx, named) ? NULL : "the node was not cut off";
 	}
 	if (strstr(text, " peers stopped answering: ") != NULL) {

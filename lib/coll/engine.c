@@ -165,7 +165,7 @@ static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer
 	cn_pending_drop(&e->own.pending, p);
 	for (uint32_t i = 0; i < e->places; i++) {
 		if (e->teams[i] != NULL) {
-			cn_wireup_peer_down(e->teams[i], p);
+			cn_wireup_peer_down(e->teams[i], p, why);
 		}
 	}
 	for (struct cn_transport *x = e->own.next; x != NULL; x = x->next) {

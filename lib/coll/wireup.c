@@ -481,26 +481,27 @@ void cn_wireup_committed(struct cn_team *t, cn_time now, struct cn_peer *p, stru
 	}
 }
 
-/* The peer has lost its state. */
-static void advertise_anew(struct cn_team *t, const struct cn_peer *p)
+/* The peer has lost its state. lost: as in struct cn_advertised. */
+static void advertise_anew(struct cn_team *t, const struct cn_peer *p, uint8_t lost)
 {
 	if (cn_peer_index(p) < t->wireup.nadvertised) {
 		struct cn_advertised *a = &t->wireup.advertised[cn_peer_index(p)];
 
 		a->version = 0;
 		a->confirmed = false;
+		a->lost = lost;
 	}
 }
 
 void cn_wireup_peer_up(struct cn_team *t, struct cn_peer *p)
 {
-	advertise_anew(t, p);
+	advertise_anew(t, p, 0);
 	if (t->state == CN_TEAM_FORMING && cn_wireup_announces_to(t, cn_peer_index(p))) {
 		cn_wireup_send_join(t, p);
 	}
 }
 
-void cn_wireup_peer_down(struct cn_team *t, const struct cn_peer *p)
+void cn_wireup_peer_down(struct cn_team *t, const struct cn_peer *p, enum cn_peer_loss why)
 {
-	advertise_anew(t, p);
+	advertise_anew(t, p, (uint8_t)(1 + why));
 }

@@ -43,6 +43,7 @@ struct cn_advertised {
 	bool candidate;	    /* it is in the list of candidates */
 	bool member;	    /* a derived team: a rank of it is on that node */
 	bool confirmed;	    /* it knows this team */
+	uint8_t lost;	    /* since: 1 + enum cn_peer_loss; 0: no, or it is back */
 	uint32_t committed; /* id of its team that has committed to this one, and this one to it:
 			     * while its record says so; 0: none */
 };
@@ -118,7 +119,7 @@ void cn_wireup_ended(struct cn_team *t, cn_time now);
 void cn_wireup_committed(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
 			 bool first, bool ask);
 void cn_wireup_peer_up(struct cn_team *t, struct cn_peer *p);
-void cn_wireup_peer_down(struct cn_team *t, const struct cn_peer *p);
+void cn_wireup_peer_down(struct cn_team *t, const struct cn_peer *p, enum cn_peer_loss why);
 /* The record is of this team, as far as size and topology tell. */
 bool cn_wireup_agrees(const struct cn_team *t, const struct cn_join *j);
 /* The k-th candidate, and the peer's record of the team's job; NULL: none, or the peer is gone. */

@@ -36,6 +36,51 @@ static void cluster_clause(const struct cn_engine *e, cn_time now, char *text, s
 	}
 }
 
+/* "; nodes h4-h7 stopped answering": those lost for the reason of the first one. */
+static void lost_clause(const struct cn_team *t, char *text, size_t cap)
+{
+	struct cn_node *n = t->engine->own.node;
+	struct cn_name_list l = { .len = 0 };
+	uint32_t count = 0;
+	uint8_t why = 0;
+
+	for (uint32_t i = 0; i < cn_node_peers(n); i++) {
+		const uint8_t lost = cn_wireup_advertised(t, i)->lost;
+
+		why = why == 0 ? lost : why;
+		if (lost != 0 && lost == why) {
+			cn_name_list_add(&l, cn_peer_name(cn_node_peer(n, i)));
+			count++;
+		}
+	}
+	cn_name_list_end(&l);
+	if (count > 0) {
+		snprintf(text, cap, "; node%s %.80s %s", count > 1 ? "s" : "", l.text,
+			 cn_peer_loss_text((enum cn_peer_loss)(why - 1)));
+	}
+}
+
+/* What this node knows of the network that explains missing ranks, or "". */
+static void network_clause(const struct cn_team *t, char *text, size_t cap)
+{
+	const struct cn_engine_config *c = &t->engine->config;
+	struct cn_node *n = t->engine->own.node;
+	uint32_t alive = 0;
+
+	for (uint32_t i = 0; i < cn_node_peers(n); i++) {
+		alive += cn_peer_alive(cn_node_peer(n, i));
+	}
+	if (t->engine->no_carrier) {
+		snprintf(text, cap, "; interface %s of node %s has no carrier", c->interface,
+			 c->node.name);
+	} else if (alive > 0) {
+		lost_clause(t, text, cap);
+	} else {
+		snprintf(text, cap, "; node %s exchanges frames with no other node%s%s",
+			 c->node.name, c->interface[0] != '\0' ? " on " : "", c->interface);
+	}
+}
+
 /* A node is alive that did not announce the job: its ranks may have another owner. */
 static bool has_bystander(const struct cn_team *t)
 {
@@ -52,7 +97,7 @@ static bool has_bystander(const struct cn_team *t)
 /* Others may have given up before us: those that never came are to blame, not those that left. */
 void cn_wireup_timeout(struct cn_team *t, cn_time now)
 {
-	char missing[200], other[256], cluster[80];
+	char missing[200], other[256], cluster[160]; /* cluster: or the network */
 	uint32_t n;
 
 	cn_wireup_check(t, now);
@@ -68,6 +113,9 @@ void cn_wireup_timeout(struct cn_team *t, cn_time now)
 	}
 	cn_version_mismatch_clause(t, now, NULL, other, sizeof(other));
 	cluster_clause(t->engine, now, cluster, sizeof(cluster));
+	if (cluster[0] == '\0' && other[0] == '\0') {
+		network_clause(t, cluster, sizeof(cluster));
+	}
 	/* FAIL carries 255 bytes, an error some more. */
 	n = list_missing(t, t->wireup.seen, missing,
 			 other[0] != '\0'			  ? 60
@@ -85,8 +133,8 @@ void cn_wireup_timeout(struct cn_team *t, cn_time now)
 		cn_team_fail(
 			t, other[0] != '\0', COLLNET_ETIMEOUT,
 			"job %s: %u of %u ranks missing at the deadline, or waiting for "
-			"another one of their node: %s%s; every rank of a new team must call%s",
-			t->job, n, t->ranks, missing, other,
+			"another one of their node: %s%s%s; every rank of a new team must call%s",
+			t->job, n, t->ranks, missing, other, cluster,
 			t->divided ? "" : " with the same list");
 		return;
 	}
@@ -104,10 +152,10 @@ void cn_wireup_timeout(struct cn_team *t, cn_time now)
 	}
 	n = list_missing(t, t->wireup.present, missing, sizeof(missing));
 	if (n > 0) {
-		cn_team_fail(
-			t, false, COLLNET_ETIMEOUT,
-			"job %s: %u of %u ranks came and were gone again before the team was ready: %s",
-			t->job, n, t->ranks, missing);
+		cn_team_fail(t, false, COLLNET_ETIMEOUT,
+			     "job %s: %u of %u ranks came and were gone again before the team was "
+			     "ready: %s%s",
+			     t->job, n, t->ranks, missing, cluster);
 		return;
 	}
 	/* Others may have their team. */

@@ -246,6 +246,31 @@ static void control__session_ends_before_it_is_ready(void **state)
 	control_mtu_end(&m);
 }
 
+/* The same before the job forms, which waits for the host until the deadline: it may come back. */
+static void control__one_direction_is_cut_while_it_forms(void **state)
+{
+	(void)state;
+	for (uint32_t end = 0; end < 2; end++) {
+		struct control_mtu_team m;
+
+		control_mtu_team(&m, NULL, 9, 0, 3);
+		cn_sim_cut(m.sim, control_link_of(m.topo, 5), end, true);
+		assert_true(control_mtu_wait(&m) >= 30000 * CN_MS);
+		print_message("%s | %s\n", m.rank[0].text, m.rank[5].text);
+		for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+			const char *lost = end == 0 ? ": 5; node h5 did not hear this node for long"
+						    : ": 5; node h5 stopped answering";
+
+			assert_int_equal(m.rank[i].status, COLLNET_ETIMEOUT);
+			assert_non_null(strstr(m.rank[i].text,
+					       i != 5 ? lost
+						      : ": 0-4, 6-7; node h5 exchanges frames with "
+							"no other node"));
+		}
+		control_mtu_end(&m);
+	}
+}
+
 static void control__silent_node_of_other_version(void **state)
 {
 	struct control_rank op[CONTROL_NODES];
@@ -454,6 +479,7 @@ int main(void)
 		cmocka_unit_test(control__rank_dies_before_it_is_ready),
 		cmocka_unit_test(control__deadline_passes_before_it_is_ready),
 		cmocka_unit_test(control__session_ends_before_it_is_ready),
+		cmocka_unit_test(control__one_direction_is_cut_while_it_forms),
 		cmocka_unit_test(control__silent_node_of_other_version),
 		cmocka_unit_test(control__missing_node_of_other_version),
 		cmocka_unit_test(control__mismatches_are_listed),

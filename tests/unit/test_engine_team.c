@@ -99,7 +99,8 @@ static void engine__advises_what_is_configured(void **state)
 	engine_wait_all(w, -1, 2 * SECOND);
 	assert_string_equal(w->rank[0].joined.text,
 			    "job job: 1 of 2 ranks missing at the deadline: "
-			    "1; start them, or look there");
+			    "1; node n0 exchanges frames with no other node; start them, or look "
+			    "there");
 	engine_leave_all(w);
 	engine_fixture_free(w);
 }

@@ -167,6 +167,7 @@ unit_tests = \
 	tests/unit/test_siphash \
 	tests/unit/test_slurm \
 	tests/unit/test_socket \
+	tests/unit/test_socket_permission \
 	tests/unit/test_source \
 	tests/unit/test_span \
 	tests/unit/test_spin \

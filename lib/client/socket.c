@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <poll.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -363,10 +364,25 @@ static int connect_until(int fd, const struct sockaddr_un *sun, cn_time until)
 	return errno;
 }
 
+/*
+ * Whether a daemon that root started found no group collnet and gave its socket the group of its
+ * user instead (cn_priv_find()). Nobody is to join that group.
+ */
+static bool is_fallback(const struct stat *st, const char *group)
+{
+	struct passwd pw, *found = NULL;
+	char text[4096];
+
+	(void)getpwuid_r(st->st_uid, &pw, text, sizeof(text), &found);
+	return found != NULL && pw.pw_gid == st->st_gid && strcmp(group, "collnet") != 0 &&
+	       (strcmp(pw.pw_name, "collnet") == 0 || strcmp(pw.pw_name, "nobody") == 0);
+}
+
 static int refused(const char *path, struct cn_err *err)
 {
+	static const char how[] = "or see group and socket-mode in collnetd.conf(5)";
 	struct group gr, *found = NULL;
-	char text[4096], number[16];
+	char text[4096], group[64], why[256];
 	struct stat st;
 
 	if (stat(path, &st) != 0) {
@@ -375,13 +391,31 @@ static int refused(const char *path, struct cn_err *err)
 			       "accessible",
 			       path);
 	}
-	snprintf(number, sizeof(number), "%lu", (unsigned long)st.st_gid);
 	(void)getgrgid_r(st.st_gid, &gr, text, sizeof(text), &found);
-	return cn_fail(
-		err, COLLNET_EPERM,
-		"no permission to use collnetd's socket %s: join its group, %s, or see group "
-		"and socket-mode in collnetd.conf(5)",
-		path, found != NULL ? gr.gr_name : number);
+	if (found != NULL) {
+		snprintf(group, sizeof(group), "%s", gr.gr_name);
+	} else {
+		snprintf(group, sizeof(group), "%lu", (unsigned long)st.st_gid);
+	}
+	if ((st.st_mode & S_IWGRP) == 0) {
+		snprintf(why, sizeof(why),
+			 "its mode, %04o, admits no group: see socket-mode in collnetd.conf(5)",
+			 (unsigned int)(st.st_mode & 07777));
+	} else if (!is_fallback(&st, group)) {
+		snprintf(why, sizeof(why), "join its group, %s, %s", group, how);
+	} else if (getgrnam_r("collnet", &gr, text, sizeof(text), &found) == 0 && found == NULL) {
+		snprintf(why, sizeof(why),
+			 "there is no group collnet: as root, create it with 'groupadd -r "
+			 "collnet', add users to it and restart collnetd, %s",
+			 how);
+	} else {
+		snprintf(why, sizeof(why),
+			 "collnetd did not find the group collnet at its start: restart collnetd "
+			 "and join that group, %s",
+			 how);
+	}
+	return cn_fail(err, COLLNET_EPERM, "no permission to use collnetd's socket %s: %s", path,
+		       why);
 }
 
 static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err *err)

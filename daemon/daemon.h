@@ -249,8 +249,9 @@ struct cn_daemon {
 		bool limited; /* by the control group */
 	} memory;
 	bool unlink_socket;
-	ino_t socket_inode; /* of the listening socket's path */
-	bool guarded;	    /* the kernel refuses clients' descriptors; see receive.c */
+	dev_t socket_device; /* of the listening socket's path, as is the next */
+	ino_t socket_inode;
+	bool guarded; /* the kernel refuses clients' descriptors; see receive.c */
 	struct cn_client *clients[CN_CLIENTS_MAX];
 	struct cn_client *polled[CN_CLIENTS_MAX]; /* whose rings the loop polls */
 	uint32_t npolled;
@@ -283,6 +284,10 @@ int cn_daemon_run(int argc, char **argv);
  */
 int cn_listen_open(struct cn_daemon *d, struct cn_err *err);
 void cn_listen_close(struct cn_daemon *d);
+
+/* Of the file that cn_listen_open() made, and of none that is there instead. */
+bool cn_listen_set_mode(const struct cn_daemon *d, uint32_t mode);
+
 /* Whether a peer may use a socket of this mode and group; its groups include the primary one. */
 bool cn_listen_allowed(uint32_t mode, uid_t owner, gid_t group, uid_t uid, const gid_t *groups,
 		       size_t ngroups);

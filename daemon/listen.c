@@ -48,19 +48,16 @@ static void directory_of(const char *path, char *dir, size_t size)
 /* Makes it, if it is the last one that is missing. */
 static int make_directory(const char *dir, struct cn_err *err)
 {
-	if (mkdir(dir, 0755) == 0) {
-		/* Whatever the umask is: others are to find the socket there. */
-		if (chmod(dir, 0755) != 0) {
-			return cn_fail(err, COLLNET_ESYSTEM, "directory %s: %s", dir,
-				       cn_strerror(errno));
-		}
-		return COLLNET_OK;
-	}
-	if (errno != EEXIST) {
+	/* Whatever the umask was: others are to find the socket there. */
+	const mode_t mask = umask(0022);
+	const int e = mkdir(dir, 0755) == 0 ? 0 : errno;
+
+	umask(mask);
+	if (e != 0 && e != EEXIST) {
 		return cn_fail(
-			err, errno == EACCES ? COLLNET_EPERM : COLLNET_ESYSTEM,
+			err, e == EACCES ? COLLNET_EPERM : COLLNET_ESYSTEM,
 			"cannot make directory %s for the socket: %s; choose another path with --socket",
-			dir, cn_strerror(errno));
+			dir, cn_strerror(e));
 	}
 	return COLLNET_OK;
 }
@@ -153,11 +150,72 @@ static int lock_directory(const char *dir)
 	return -1;
 }
 
+/*
+ * The file at the socket's path, without following a link: others may be able to write to its
+ * directory. -1, with errno; ENOENT also if it is not a socket.
+ */
+static int open_path(const char *path, struct stat *st)
+{
+	const int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int e;
+
+	if (fd < 0) {
+		return -1;
+	}
+	e = fstat(fd, st) != 0 ? errno : S_ISSOCK(st->st_mode) ? 0 : ENOENT;
+	if (e != 0) {
+		close(fd);
+		errno = e;
+	}
+	return e == 0 ? fd : -1;
+}
+
+/*
+ * The file that bind() made belongs to the worker's user, who can change its mode at a reload. One
+ * that others have put there instead, such as a link to another socket of root's, is not given
+ * away.
+ */
+static int set_owner(struct cn_daemon *d, struct cn_err *err)
+{
+	const bool changes = d->group != getegid() || d->owner != geteuid();
+	const char *path = d->config.socket;
+	struct stat st;
+	const int fd = open_path(path, &st);
+	int rc = COLLNET_OK;
+
+	if (fd < 0 && errno != ENOENT) {
+		return cn_fail(err, COLLNET_ESYSTEM, "socket %s: %s", path, cn_strerror(errno));
+	}
+	if (fd < 0 || (changes && (st.st_nlink != 1 || st.st_uid != geteuid()))) {
+		rc = cn_fail(err, COLLNET_EPERM,
+			     "socket %s was replaced while collnetd started: choose another path "
+			     "with --socket, in a directory to which no other user can write",
+			     path);
+	} else {
+		d->unlink_socket = true;
+		d->socket_device = st.st_dev;
+		d->socket_inode = st.st_ino;
+		if (changes && fchownat(fd, "", d->owner, d->group, AT_EMPTY_PATH) != 0) {
+			rc = cn_fail(
+				err, COLLNET_EINVAL,
+				"cannot give socket %s to group %lu: %s; %s, or choose another with "
+				"--group",
+				path, (unsigned long)d->group, cn_strerror(errno),
+				geteuid() == 0
+					? "keep user and group with --user none"
+					: "start collnetd with that group (Group= of the service)");
+		}
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	return rc;
+}
+
 static int listen_at(struct cn_daemon *d, struct cn_err *err)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	const char *path = d->config.socket;
-	struct stat st;
 	mode_t mask;
 	int rc;
 
@@ -168,28 +226,16 @@ static int listen_at(struct cn_daemon *d, struct cn_err *err)
 			       cn_strerror(errno));
 	}
 	d->guarded = cn_receive_guard(d->listen_fd);
-	mask = umask(0177); /* owner only, until group and mode are set */
+	mask = umask(~d->config.socket_mode & 0777); /* the file has all other permissions */
 	rc = bind_path(d, &sun, err);
 	umask(mask);
-	if (rc != COLLNET_OK) {
-		return rc;
+	if (rc == COLLNET_OK) {
+		rc = set_owner(d, err);
 	}
-	d->unlink_socket = lstat(path, &st) == 0;
-	d->socket_inode = st.st_ino;
-	/* Owned by the worker's user, who can change its mode at a reload. */
-	if ((d->group != getegid() || d->owner != geteuid()) &&
-	    chown(path, d->owner, d->group) != 0) {
-		return cn_fail(
-			err, COLLNET_EINVAL,
-			"cannot give socket %s to group %lu: %s; %s, or choose another with --group",
-			path, (unsigned long)d->group, cn_strerror(errno),
-			geteuid() == 0 ? "keep user and group with --user none"
-				       : "start collnetd with that group (Group= of the service)");
+	if (rc == COLLNET_OK && listen(d->listen_fd, BACKLOG) != 0) {
+		rc = cn_fail(err, COLLNET_ESYSTEM, "socket %s: %s", path, cn_strerror(errno));
 	}
-	if (chmod(path, d->config.socket_mode) != 0 || listen(d->listen_fd, BACKLOG) != 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "socket %s: %s", path, cn_strerror(errno));
-	}
-	return COLLNET_OK;
+	return rc;
 }
 
 int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
@@ -209,12 +255,34 @@ int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
 	return rc;
 }
 
+/* Whether this is the file that bind() made. Its inode is not used again while it is bound. */
+static bool is_bound(const struct cn_daemon *d, const struct stat *st)
+{
+	return d->unlink_socket && st->st_dev == d->socket_device && st->st_ino == d->socket_inode;
+}
+
+bool cn_listen_set_mode(const struct cn_daemon *d, uint32_t mode)
+{
+	char name[32]; /* chmod() needs one */
+	struct stat st;
+	const int fd = open_path(d->config.socket, &st);
+	bool done;
+
+	if (fd < 0) {
+		return false;
+	}
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	done = is_bound(d, &st) && chmod(name, mode) == 0;
+	close(fd);
+	return done;
+}
+
 void cn_listen_close(struct cn_daemon *d)
 {
 	struct stat st;
 
 	/* Another program's may be there by now. */
-	if (d->unlink_socket && lstat(d->config.socket, &st) == 0 && st.st_ino == d->socket_inode &&
+	if (lstat(d->config.socket, &st) == 0 && is_bound(d, &st) &&
 	    unlink(d->config.socket) != 0) {
 		/* In a directory of root's: the next start replaces it. */
 		cn_log(COLLNET_LOG_DEBUG, "cannot remove socket %s: %s", d->config.socket,

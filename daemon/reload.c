@@ -9,11 +9,8 @@
  */
 #include "daemon/daemon.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static void add_name(char *list, size_t size, const char *name)
 {
@@ -66,13 +63,12 @@ void cn_reload_keep(struct cn_config *fresh, const struct cn_config *running, ch
 }
 
 /* Of the socket; a mode that this process may not give stays as it was. */
-static void set_mode(struct cn_config *fresh, const struct cn_config *running, char *stays,
-		     size_t cap)
+static void set_mode(struct cn_daemon *d, const struct cn_config *running, char *stays, size_t cap)
 {
-	if (fresh->socket_mode != running->socket_mode &&
-	    chmod(running->socket, fresh->socket_mode) != 0) {
+	if (d->config.socket_mode != running->socket_mode &&
+	    !cn_listen_set_mode(d, d->config.socket_mode)) {
 		add_name(stays, cap, "socket-mode");
-		fresh->socket_mode = running->socket_mode;
+		d->config.socket_mode = running->socket_mode;
 	}
 }
 
@@ -97,7 +93,7 @@ static int reload(struct cn_daemon *d, char *stays, size_t cap, struct cn_err *e
 		d->config = running;
 		return rc;
 	}
-	set_mode(&d->config, &running, stays, cap);
+	set_mode(d, &running, stays, cap);
 	cn_log_set_level(d->config.log_level);
 	return COLLNET_OK;
 }

@@ -196,6 +196,9 @@ unit_tests = \
 tests_unit_test_client_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=fork \
 	-Wl,--wrap=getsockopt -Wl,--wrap=__getsockopt64 -Wl,--wrap=epoll_ctl
 
+# Others replace the file that bind() made.
+tests_unit_test_listen_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=bind
+
 # The transport is a fake: what it is given is the log.
 tests_unit_test_pending_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_node_control \
 	-Wl,--wrap=cn_peer_index -Wl,--wrap=cn_peer_name

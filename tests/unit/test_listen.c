@@ -26,6 +26,21 @@
 
 static char dir[64];
 static struct cn_daemon *d;
+static void (*after_bind)(void); /* NULL: nothing */
+
+/* Linked with --wrap. */
+int __real_bind(int fd, const struct sockaddr *at, socklen_t len);
+int __wrap_bind(int fd, const struct sockaddr *at, socklen_t len);
+
+int __wrap_bind(int fd, const struct sockaddr *at, socklen_t len)
+{
+	const int rc = __real_bind(fd, at, len);
+
+	if (rc == 0 && after_bind != NULL) {
+		after_bind();
+	}
+	return rc;
+}
 
 static int setup(void **state)
 {
@@ -47,6 +62,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	free(d);
+	after_bind = NULL;
 	return run_command("rm -rf %s", dir) ? 0 : -1;
 }
 
@@ -184,6 +200,136 @@ static void close__removes_its_own(void **state)
 	close(old);
 }
 
+/* ---- who may write to the directory ----------------------------------------------------- */
+
+static char other[80]; /* a file that is not the daemon's socket */
+
+static void put_symlink(void)
+{
+	assert_int_equal(unlink(d->config.socket), 0);
+	assert_int_equal(symlink(other, d->config.socket), 0);
+}
+
+static void put_link(void)
+{
+	assert_int_equal(unlink(d->config.socket), 0);
+	assert_int_equal(link(other, d->config.socket), 0);
+}
+
+static void remove_path(void)
+{
+	assert_int_equal(unlink(d->config.socket), 0);
+}
+
+static void other_file(void)
+{
+	int fd;
+
+	snprintf(other, sizeof(other), "%s/other", dir);
+	fd = open(other, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(fchmod(fd, 0640), 0);
+	close(fd);
+}
+
+static void other_socket(void)
+{
+	char path[sizeof(d->config.socket)];
+
+	other_file();
+	assert_int_equal(unlink(other), 0);
+	memcpy(path, d->config.socket, sizeof(path));
+	snprintf(d->config.socket, sizeof(d->config.socket), "%s", other);
+	close(bound(SOCK_SEQPACKET));
+	memcpy(d->config.socket, path, sizeof(path));
+	assert_int_equal(chmod(other, 0640), 0);
+}
+
+static void assert_as_it_was(const struct stat *before)
+{
+	struct stat st;
+
+	assert_int_equal(lstat(other, &st), 0);
+	assert_int_equal(st.st_mode, before->st_mode);
+	assert_int_equal(st.st_uid, before->st_uid);
+	assert_int_equal(st.st_gid, before->st_gid);
+}
+
+/* What takes the place of the socket before its owner is set keeps its owner and mode. */
+static void open__replaced_after_bind(void **state)
+{
+	static const struct {
+		void (*make)(void), (*put)(void);
+	} cases[] = {
+		{ other_file, put_symlink },   { other_file, put_link },
+		{ other_socket, put_symlink }, { other_socket, put_link },
+		{ other_file, remove_path },
+	};
+
+	(void)state;
+	d->group = getegid() + 1;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct cn_err err;
+		struct stat before;
+
+		cases[i].make();
+		assert_int_equal(lstat(other, &before), 0);
+		after_bind = cases[i].put;
+		assert_int_equal(cn_listen_open(d, &err), COLLNET_EPERM);
+		after_bind = NULL;
+		assert_non_null(strstr(err.text, "was replaced while collnetd started"));
+		assert_as_it_was(&before);
+		cn_listen_close(d);
+		close(d->listen_fd);
+		assert_int_equal(lstat(d->config.socket, &before),
+				 cases[i].put == remove_path ? -1 : 0);
+		unlink(d->config.socket);
+		assert_int_equal(unlink(other), 0);
+	}
+}
+
+static void mode_is(const char *path, mode_t mode)
+{
+	struct stat st;
+
+	assert_int_equal(lstat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, mode);
+}
+
+/* At a reload, too. */
+static void mode__of_its_own_file(void **state)
+{
+	const mode_t mask = umask(0077);
+	struct stat before;
+	struct cn_err err;
+
+	(void)state;
+	d->config.socket_mode = 0664;
+	snprintf(d->config.socket, sizeof(d->config.socket), "%s/new/sock", dir);
+	assert_int_equal(cn_listen_open(d, &err), COLLNET_OK);
+	umask(mask);
+	mode_is(d->config.socket, 0664);
+	*strrchr(d->config.socket, '/') = '\0';
+	mode_is(d->config.socket, 0755);
+	d->config.socket[strlen(d->config.socket)] = '/';
+	assert_true(cn_listen_set_mode(d, 0606));
+	mode_is(d->config.socket, 0606);
+	other_file();
+	assert_int_equal(lstat(other, &before), 0);
+	put_symlink();
+	assert_false(cn_listen_set_mode(d, 0666));
+	assert_as_it_was(&before);
+	assert_int_equal(unlink(other), 0);
+	other_socket();
+	assert_int_equal(lstat(other, &before), 0);
+	put_link();
+	assert_false(cn_listen_set_mode(d, 0666));
+	assert_as_it_was(&before);
+	remove_path();
+	assert_false(cn_listen_set_mode(d, 0666));
+	cn_listen_close(d);
+}
+
 /* ---- the log ---------------------------------------------------------------------------- */
 
 static void log__nobody_reads_it(void **state)
@@ -253,6 +399,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(open__many_at_once),	 CASE(open__of_another_program),
 		CASE(open__too_few_descriptors), CASE(close__removes_its_own),
+		CASE(open__replaced_after_bind), CASE(mode__of_its_own_file),
+
 		CASE(log__nobody_reads_it),	 CASE(log__the_disk_is_full),
 	};
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Habits of the sources: a licence line, files of a length that can be read, tabs, none of the
-# functions that cannot be used safely, and comments that name only files that exist.
+# functions that cannot be used safely, none of the assertions that cmocka 2 deprecates, and comments
+# that name only files that exist.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 status=0
@@ -30,6 +31,11 @@ for f in $(find lib daemon tools mpi examples -name '*.[ch]' 2>/dev/null); do
 		status=1
 	fi
 done
+# cmocka 2 has one name for signed and one for unsigned numbers; configure.ac defines the one used here.
+if grep -rnE '\<(assert|expect)_(not_)?(in_range|in_set|value)(_count)?\(' --include='*.[ch]' tests; then
+	echo "tests: cmocka 2 deprecates these"
+	status=1
+fi
 # Comments name files by any end of their path: kary.c, bcast/kary.c. Placeholders are x.c, test_x.c and
 # names in capitals; config.h is generated; a wildcard, <system.h> or $variable is not a file's name.
 {

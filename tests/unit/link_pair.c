@@ -176,7 +176,7 @@ void link_send_burst(struct cn_link *l, const uint8_t to[6], uint32_t count)
 					  link_frame_max(l) - 4);
 		}
 		r = cn_link_send(l, f, n);
-		assert_in_range(r, 0, n);
+		assert_uint_in_range(r, 0, n);
 		if ((size_t)r < n) {
 			assert_true(link_writable(l, WAIT_MS));
 		}
@@ -200,7 +200,7 @@ void link_expect_burst(struct cn_link *l, uint32_t count)
 	while ((n = cn_link_recv(l, f, BATCH)) > 0 ||
 	       link_readable(l, next < count ? WAIT_MS : SILENCE_MS)) {
 		wakes = n > 0 ? 0 : wakes + 1;
-		assert_in_range(wakes, 0, WAKES_MAX);
+		assert_uint_in_range(wakes, 0, WAKES_MAX);
 		for (size_t i = 0; i < n; i++) {
 			assert_int_equal(link_number(&f[i]), next++);
 			assert_int_equal(f[i].len, link_frame_max(l));
@@ -220,7 +220,7 @@ uint32_t link_count_received(struct cn_link *l, uint32_t count)
 	for (int waited = 0; came + counters.ring_drops < count; waited += SILENCE_MS) {
 		size_t n;
 
-		assert_in_range(waited, 0, WAIT_MS);
+		assert_uint_in_range(waited, 0, WAIT_MS);
 		while ((n = cn_link_recv(l, f, BATCH)) > 0 || link_readable(l, SILENCE_MS)) {
 			came += (uint32_t)n;
 			cn_link_release(l);

@@ -238,7 +238,7 @@ static void say(struct text *x, const char *fmt, ...)
 	va_start(ap, fmt);
 	len = vsnprintf(x->s + x->at, x->cap - x->at, fmt, ap);
 	va_end(ap);
-	assert_in_range(len, 1, 127);
+	assert_uint_in_range(len, 1, 127);
 	x->at += (size_t)len;
 }
 

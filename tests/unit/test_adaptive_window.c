@@ -120,7 +120,7 @@ static void window__stays_below(void **state)
 	while (w.window < 39) {
 		frames += until_change(&w, 10000);
 	}
-	assert_in_range(frames, 20, 40 * 20);
+	assert_uint_in_range(frames, 20, 40 * 20);
 	assert_true(until_change(&w, 1000000) >= 100 * 39);
 	assert_int_equal(w.window, 40);
 }
@@ -135,8 +135,8 @@ static void window__settles(void **state)
 
 		cn_adaptive_window_init(&w);
 		run(&w, capacity, frames);
-		assert_in_range(w.window, capacity / 2, capacity + 1);
-		assert_in_range(run(&w, capacity, frames), 1, 10);
+		assert_uint_in_range(w.window, capacity / 2, capacity + 1);
+		assert_uint_in_range(run(&w, capacity, frames), 1, 10);
 		assert_true(w.probe_wait > 512);
 	}
 }
@@ -149,11 +149,11 @@ static void window__finds_more(void **state)
 	(void)state;
 	cn_adaptive_window_init(&w);
 	run(&w, 5, 20000);
-	assert_in_range(w.window, LEAST, 6);
+	assert_uint_in_range(w.window, LEAST, 6);
 	run(&w, 50, 4000000);
-	assert_in_range(w.window, 25, 51);
+	assert_uint_in_range(w.window, 25, 51);
 	run(&w, 5, 20000);
-	assert_in_range(w.window, LEAST, 6);
+	assert_uint_in_range(w.window, LEAST, 6);
 }
 
 /* What the ports hold is never exceeded, and used where nothing is lost. */
@@ -169,10 +169,11 @@ static void window__known(void **state)
 			cn_adaptive_window_closed(&w);
 			if (i % 1000 == 0 && i < 20000) {
 				cn_adaptive_window_lost(&w);
-				assert_in_range(w.window, (known + 1) / 2, known - (known > 1));
+				assert_uint_in_range(w.window, (known + 1) / 2,
+						     known - (known > 1));
 			}
 			cn_adaptive_window_acked(&w);
-			assert_in_range(w.window, (known + 1) / 2, known);
+			assert_uint_in_range(w.window, (known + 1) / 2, known);
 		}
 		run(&w, known, 4000000);
 		assert_int_equal(w.window, known);

@@ -149,7 +149,7 @@ static bool look(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, s
 	frames++;
 	plain += cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, &w) != CN_WIRE_OK ||
 		 !w.authenticated;
-	assert_in_range(len, CN_HEAD + CN_WIRE_AUTH, CN_ETH_HEADER + p->nodes[0].config.mtu);
+	assert_uint_in_range(len, CN_HEAD + CN_WIRE_AUTH, CN_ETH_HEADER + p->nodes[0].config.mtu);
 	return true;
 }
 
@@ -465,7 +465,7 @@ static void auth__strays(void **state)
 		pair_run(p, CN_MS);
 	}
 	sent = pair_stats(p, 0).frames_sent;
-	assert_in_range(sent, 1, 100);
+	assert_uint_in_range(sent, 1, 100);
 	assert_true(pair_is_up(p, 0, 1) && pair_is_up(p, 1, 0));
 	pair_free(p);
 }

@@ -109,7 +109,7 @@ static void pingpong__measures_every_round_trip(void **state)
 		assert_string_equal(err.text, "");
 		assert_int_equal(r, 0);
 		for (int k = 0; k < ITERATIONS; k++) {
-			assert_in_range(rtt[k], 100, 20000 * CN_MS);
+			assert_uint_in_range(rtt[k], 100, 20000 * CN_MS);
 		}
 	}
 	join(child);
@@ -137,8 +137,8 @@ static void stream__counts_frames_and_losses(void **state)
 		join(child);
 		/* How many it can be is the machine's affair; that the figures agree is ours. */
 		assert_true(rate.frames > 1 && rate.ns > 0);
-		assert_in_range(rate.per_second * (double)rate.ns / 1e9 + 0.5, rate.frames - 1,
-				rate.frames);
+		assert_uint_in_range(rate.per_second * (double)rate.ns / 1e9 + 0.5, rate.frames - 1,
+				     rate.frames);
 	}
 }
 

@@ -82,7 +82,7 @@ static void check__wrong_offset(void **state)
 		memcpy(buffer, other, MAX);
 		memcpy(buffer + 2000, other + 2000 + shifts[i], 1000);
 		assert_false(bench_pattern_check(&p, buffer, MAX, &at));
-		assert_in_range(at, 2000, 2008);
+		assert_uint_in_range(at, 2000, 2008);
 	}
 }
 

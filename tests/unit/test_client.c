@@ -330,7 +330,7 @@ static void reap__unmaps_in_turns(void **state)
 	cn_client_mark(d->clients[0], NULL);
 	cn_client_mark(d->clients[1], NULL);
 	assert_true(cn_client_reap(d));
-	assert_in_range(d->memory.used, m.bytes, (2 * many - 1) * m.bytes);
+	assert_uint_in_range(d->memory.used, m.bytes, (2 * many - 1) * m.bytes);
 	while (cn_client_reap(d)) {
 	}
 	assert_int_equal(d->memory.used, 0);

@@ -147,7 +147,7 @@ static void ends_before_it_is_ready(uint32_t others, bool late)
 			dead = m.rank[i].told == 0 ? i : dead;
 		}
 	}
-	assert_in_range(ready, others, CONTROL_NODES - 1);
+	assert_uint_in_range(ready, others, CONTROL_NODES - 1);
 	died = cn_sim_now(m.sim);
 	if (late) {
 		cn_wireup_timeout(m.rank[dead].member->team, died);
@@ -232,7 +232,7 @@ static void control__session_ends_before_it_is_ready(void **state)
 			*(m.rank[i].told == 0 ? &last : &other) = i;
 		}
 	}
-	assert_in_range(ready, 1, CONTROL_NODES - 1);
+	assert_uint_in_range(ready, 1, CONTROL_NODES - 1);
 	t = m.rank[last].member->team;
 	p = cn_node_peer(t->transport->node, 0);
 	while (strcmp(cn_peer_name(p), cn_engine_node(cn_sim_engine(m.sim, other))->config.name)) {

@@ -131,7 +131,7 @@ static void copies__in_turns(void **state)
 			}
 		}
 		assert_int_equal(all, (size_t)polls * CN_COPY_CHUNK);
-		assert_in_range(most - least, 0, CN_COPY_CHUNK);
+		assert_uint_in_range(most - least, 0, CN_COPY_CHUNK);
 		if (polls == 2 * CHUNKS - 2) {
 			assert_int_equal(done(m), 0);
 		}
@@ -180,7 +180,7 @@ static void copies__that_end(void **state)
 	assert_int_equal(m->waiter[0].status, COLLNET_OK);
 	assert_int_equal(m->waiter[3].calls, 1);
 	assert_int_equal(m->w->engines[0]->copies.used, 0);
-	assert_in_range(copied(m, 2), 0, CN_COPY_CHUNK);
+	assert_uint_in_range(copied(m, 2), 0, CN_COPY_CHUNK);
 	m->member[1] = m->member[TEAMS - 1];
 	m->member[2] = m->member[TEAMS - 2];
 	for (uint32_t t = 0; t < TEAMS; t++) {

@@ -381,7 +381,7 @@ static void call__gives_up_again_and_again(void **state)
 	for (x = d->runtime.engine->tasks.first; x != NULL; x = x->next) {
 		n++;
 	}
-	assert_in_range(n, 1000, 1024);
+	assert_uint_in_range(n, 1000, 1024);
 	close(end);
 }
 

@@ -243,7 +243,7 @@ static void join__lines_of_a_user(void **state)
 		assert_int_equal(ask(&join, sizeof(join), CN_MSG_JOINED), COLLNET_OK);
 		assert_int_equal(ask(&leave, sizeof(leave), CN_MSG_REPLY), COLLNET_OK);
 	}
-	assert_in_range(logged_lines, 50, JOBS / 2);
+	assert_uint_in_range(logged_lines, 50, JOBS / 2);
 	other = daemon_fixture_another(d, 1001, &end);
 	log_capture();
 	join_team(other, 0, "other", 1);
@@ -278,7 +278,7 @@ static void close__in_turns(void **state)
 		left[0] = teams_of(c);
 		left[1] = teams_of(other);
 		assert_int_equal(left[0] + left[1], 2 * TEAMS - n);
-		assert_in_range(left[0] + 1 - left[1], 0, 2);
+		assert_uint_in_range(left[0] + 1 - left[1], 0, 2);
 	}
 	/* Neither is closed before all is let go of. */
 	assert_int_equal(d->nclients, 2);

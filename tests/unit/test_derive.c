@@ -203,7 +203,7 @@ static void derive__last_of_the_parent_dies(void **state)
 	t = w->rank[3].member->team;
 	t->wireup
 		.wake_at = CN_NEVER; /* its end is a deadline, also if nothing else is to be done */
-	assert_in_range(cn_team_deadline(t), w->now + 1900 * CN_MS, w->now + 2 * SECOND);
+	assert_uint_in_range(cn_team_deadline(t), w->now + 1900 * CN_MS, w->now + 2 * SECOND);
 	engine_wait_all(w, -1, 3 * SECOND);
 	for (uint32_t r = 1; r < 4; r++) {
 		assert_int_equal(w->rank[r].joined.status, COLLNET_ERANK);

@@ -209,7 +209,7 @@ static void exchange__in_a_window_of(uint32_t messages, uint64_t bytes)
 	while (window->in_flight < FRAMES) { /* all that there is credit for */
 		endpoint_step(w);
 	}
-	assert_in_range(job_exchange(w, &j, 5000, WINDOW), 1, CN_MS);
+	assert_uint_in_range(job_exchange(w, &j, 5000, WINDOW), 1, CN_MS);
 	for (uint32_t n = 0; n < unread + messages; n++) {
 		in = endpoint_recv_at(w, b, bytes, SECOND);
 		endpoint_assert_ok(w, in);
@@ -427,7 +427,7 @@ static void send__payers_take_turns(void **state)
 			others += in[i]->data[k] != 0 ? PAYLOAD : 0;
 		}
 	}
-	assert_in_range(others, bytes / 2, 2 * bytes);
+	assert_uint_in_range(others, bytes / 2, 2 * bytes);
 	for (uint32_t i = 0; i <= MANY; i++) {
 		endpoint_assert_ok(w, in[i]);
 		endpoint_assert_ok(w, out[i]);

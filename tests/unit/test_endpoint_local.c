@@ -82,7 +82,7 @@ static void local__copies_in_turns(void **state)
 			assert_int_equal(cn_poller_deadline(w->poller[0]), 0);
 			endpoint_step(w);
 			now = copied(in, message, LONG);
-			assert_in_range(now - before, 1, TURN);
+			assert_uint_in_range(now - before, 1, TURN);
 		}
 		assert_int_equal(turns, (LONG + TURN - 1) / TURN);
 		assert_int_equal(in->ended + out->ended, 2);
@@ -116,7 +116,7 @@ static void local__payers_take_turns(void **state)
 	for (uint32_t i = 0; i < MANY; i++) {
 		others += copied(in[i], out[i]->data, LONG);
 	}
-	assert_in_range(others, LONG - 2 * TURN, LONG + 2 * TURN);
+	assert_uint_in_range(others, LONG - 2 * TURN, LONG + 2 * TURN);
 	for (uint16_t i = 0; i <= MANY; i++) {
 		assert_both(w, in[i], out[i], 1 + i, LONG, i);
 	}

@@ -158,7 +158,7 @@ static void engine__window_holds_with_losses(void **state)
 
 		cn_engine_stats(w->engines[i], &s, false);
 		assert_int_equal(s.window, 3);
-		assert_in_range(s.window_peak, 1, 3);
+		assert_uint_in_range(s.window_peak, 1, 3);
 		assert_int_equal(s.window_now, 0);
 	}
 	engine_fixture_free(w);
@@ -470,7 +470,7 @@ static void engine__bounds_schedules(void **state)
 	while (k < COLLNET_OUTSTANDING_MAX && engine_post(w, 0, k, &a, &err) == COLLNET_OK) {
 		a = engine_alltoall((uint64_t)++k + 1);
 	}
-	assert_in_range(k, 2, COLLNET_OUTSTANDING_MAX - 1);
+	assert_uint_in_range(k, 2, COLLNET_OUTSTANDING_MAX - 1);
 	assert_int_equal(err.code, COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text, "schedules"));
 	assert_true(w->engines[0]->scheduled <= 300000);
@@ -503,7 +503,7 @@ static void engine__bounds_persistent_operations(void **state)
 	while (n < 1000 && cn_coll_prepare(w->rank[0].member, &a, &p[n], &err) == COLLNET_OK) {
 		n++;
 	}
-	assert_in_range(n, 2, 999);
+	assert_uint_in_range(n, 2, 999);
 	assert_int_equal(err.code, COLLNET_ELIMIT);
 	full = w->engines[0]->scheduled;
 	assert_true(full <= 300000);

@@ -541,7 +541,7 @@ static void engine__lines_about_jobs(void **state)
 		one_job(w, 1, CN_OWNER_SECRET | cn_mix64(i), "first");
 	}
 	one_job(w, 2, OWNER, "second");
-	assert_in_range(lines[0], 50, 200);
+	assert_uint_in_range(lines[0], 50, 200);
 	assert_int_equal(lines[1], 1);
 	assert_int_equal(suppressed, 1);
 	engine_run(w, 10 * SECOND);

@@ -118,7 +118,7 @@ static void wait__for_a_late_rank(void **state)
 	barriers(m, 1, CN_NEVER);
 	engine_run(m->w, 500 * CN_MS); /* with the probes of all teams' sessions */
 	for (uint32_t i = 0; i < HOSTS; i++) {
-		assert_in_range(active(m, i), 0, 2);
+		assert_uint_in_range(active(m, i), 0, 2);
 	}
 	barriers(m, LAST, CN_NEVER);
 	await(m, 0, HOSTS, 10 * CN_MS);
@@ -150,7 +150,7 @@ static void wait__for_long(void **state)
 	before = acks_sent(m);
 	engine_run(m->w, 30 * SECOND);
 	print_message("%llu frames in 30 s\n", (unsigned long long)(acks_sent(m) - before));
-	assert_in_range(acks_sent(m) - before, 100, 2 * 2 * 16 * 100);
+	assert_uint_in_range(acks_sent(m) - before, 100, 2 * 2 * 16 * 100);
 	barriers(m, LAST, CN_NEVER);
 	await(m, 0, HOSTS, 10 * CN_MS);
 	many_end(m);
@@ -164,11 +164,11 @@ static void wait__until_the_deadline(void **state)
 	(void)state;
 	barriers(m, 0, deadline);
 	engine_run(m->w, 300 * CN_MS);
-	assert_in_range(active(m, 0), 0, 2);
+	assert_uint_in_range(active(m, 0), 0, 2);
 	await(m, 0, 1, SECOND);
 	for (uint32_t t = 0; t < TEAMS; t++) {
 		assert_int_equal(m->waiter[t][0].status, COLLNET_ETIMEOUT);
-		assert_in_range(m->waiter[t][0].at, deadline, deadline + CN_MS);
+		assert_uint_in_range(m->waiter[t][0].at, deadline, deadline + CN_MS);
 	}
 	many_end(m);
 }
@@ -204,7 +204,7 @@ static void wait__for_others_to_leave(void **state)
 	}
 	engine_run(m->w, SECOND);
 	assert_non_null(m->w->engines[0]->own.next);
-	assert_in_range(active(m, 0), 0, TEAMS / 4);
+	assert_uint_in_range(active(m, 0), 0, TEAMS / 4);
 	for (uint32_t t = 0; t < TEAMS; t++) {
 		cn_team_leave(m->member[t][LAST], m->w->now, false);
 		m->member[t][LAST] = NULL;

@@ -192,7 +192,7 @@ static void hello__forged(void **state)
 		pair_run(p, 20 * CN_US);
 	}
 	/* 200 ms: 10 times 20 ms, two kinds of causes, a hello and its answer */
-	assert_in_range(p->frames - sent, 10, 10 * 2 * 2 + 6);
+	assert_uint_in_range(p->frames - sent, 10, 10 * 2 * 2 + 6);
 	assert_string_equal(p->log, "");
 	talks(p);
 	pair_free(p);
@@ -266,7 +266,7 @@ static void hello__invented_nodes(void **state)
 	assert_int_equal(cn_node_peers(p->nodes[0].node), 1);
 	assert_int_equal(pair_stats(p, 0).nodes, 2);
 	assert_int_equal(lines, 0);
-	assert_in_range(p->frames - sent, 1000, 2 * 4096 + 20); /* of 100,000 in a second */
+	assert_uint_in_range(p->frames - sent, 1000, 2 * 4096 + 20); /* of 100,000 in a second */
 	assert_string_equal(p->log, "");
 	talks(p);
 	pair_free(p);
@@ -290,7 +290,7 @@ static void hello__log_is_bounded(void **state)
 		len = pair_hello(p, 0, mac, &h, CN_FLAG_UNICAST, true, f);
 		pair_input(p, 0, f, len);
 	}
-	assert_in_range(lines, 1, 10);
+	assert_uint_in_range(lines, 1, 10);
 	pair_run(p, 20 * 1000 * CN_MS);
 	lines = 0;
 	for (uint32_t i = 0; i < 2; i++) {
@@ -302,7 +302,7 @@ static void hello__log_is_bounded(void **state)
 		pair_input(p, 0, f, len);
 	}
 	collnet_set_log(NULL, NULL);
-	assert_in_range(lines, 2, 3); /* "9992 more lines ...", and its own */
+	assert_uint_in_range(lines, 2, 3); /* "9992 more lines ...", and its own */
 	assert_non_null(strstr(last_line, "MTU 9000"));
 	pair_free(p);
 }

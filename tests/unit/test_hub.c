@@ -243,19 +243,19 @@ static void faults__each_at_its_rate(void **state)
 	(void)state;
 	print_message("seed %u\n", SEED);
 	t = run_faults(&loss, 10000);
-	assert_in_range(t.lost, 400, 600);
+	assert_uint_in_range(t.lost, 400, 600);
 	assert_int_equal(t.received, 10000 - t.lost);
 	assert_int_equal(t.twice + t.swapped + t.corrupt, 0);
 	t = run_faults(&twice, 10000);
-	assert_in_range(t.twice, 400, 600);
+	assert_uint_in_range(t.twice, 400, 600);
 	assert_int_equal(t.received, 10000 + t.twice);
 	assert_int_equal(t.lost + t.swapped + t.corrupt, 0);
 	t = run_faults(&swap, 10000);
-	assert_in_range(t.swapped, 400, 600);
+	assert_uint_in_range(t.swapped, 400, 600);
 	assert_int_equal(t.received, 10000);
 	assert_int_equal(t.lost + t.twice + t.corrupt, 0);
 	t = run_faults(&corrupt, 10000);
-	assert_in_range(t.corrupt, 400, 600);
+	assert_uint_in_range(t.corrupt, 400, 600);
 	assert_int_equal(t.received, 10000);
 	assert_int_equal(t.twice + t.swapped, 0);
 }

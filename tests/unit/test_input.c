@@ -345,7 +345,7 @@ static void input__stale_storm(void **state)
 		(void)taken();
 		pair_run(p, 10 * CN_US);
 	}
-	assert_in_range(p->frames - before, 1, 4);
+	assert_uint_in_range(p->frames - before, 1, 4);
 }
 
 /* Acknowledgements of what was never sent, or of the past: ignored. */

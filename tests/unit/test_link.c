@@ -179,7 +179,7 @@ static void ring__drops_are_counted(void **state)
 	link_b = link_open("b0", 64);
 	link_send_burst(link_a, link_b->mac, 1000);
 	seen = link_count_received(link_b, 1000);
-	assert_in_range(seen, 32, 200);
+	assert_uint_in_range(seen, 32, 200);
 	/* Counted once, and it goes on. */
 	cn_link_counters(link_b, &n);
 	assert_int_equal(n.ring_drops, 1000 - seen);
@@ -242,10 +242,10 @@ static void queue__full_is_said_and_nothing_is_lost(void **state)
 	}
 	r = cn_link_send(link_a, f, frames);
 	/* Eight in the queue, one on the wire at once. */
-	assert_in_range(r, 8, 9 + more);
+	assert_uint_in_range(r, 8, 9 + more);
 	assert_int_equal(cn_link_send(link_a, f + r, 1), 0);
 	cn_link_counters(link_a, &n);
-	assert_in_range(n.send_full, 1, 2);
+	assert_uint_in_range(n.send_full, 1, 2);
 	assert_false(link_writable(link_a, 0));
 	hurry_queue();
 	assert_true(link_writable(link_a, WAIT_MS));
@@ -389,8 +389,8 @@ static void jumbo__queue_holds_what_was_asked_for(void **state)
 				  link_frame_max(link_a) - 4);
 	}
 	/* two super-frames of seven, if there are any */
-	assert_in_range(cn_link_send(link_a, f, BATCH), 8,
-			link_encapsulation != CN_ENCAPSULATION_RAW ? 14 : 10);
+	assert_uint_in_range(cn_link_send(link_a, f, BATCH), 8,
+			     link_encapsulation != CN_ENCAPSULATION_RAW ? 14 : 10);
 }
 
 #define COMMON(k)                                                                                  \

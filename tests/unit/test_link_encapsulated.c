@@ -147,8 +147,8 @@ static uint32_t assert_frame(const struct cn_rx_frame *f, uint32_t number)
 	assert_int_equal(link_number(f), number);
 	assert_memory_equal(f->payload != NULL ? f->payload : f->data + 4, link_bytes, f->len - 4);
 	if (f->payload != NULL) {
-		assert_in_range((uintptr_t)f->payload, (uintptr_t)place.memory,
-				(uintptr_t)place.memory + sizeof(place.memory) - (f->len - 4));
+		assert_uint_in_range((uintptr_t)f->payload, (uintptr_t)place.memory,
+				     (uintptr_t)place.memory + sizeof(place.memory) - (f->len - 4));
 	}
 	return f->payload != NULL;
 }
@@ -261,7 +261,7 @@ static void offload__flows_are_not_merged(void **state)
 		assert_memory_equal(r.ether + CN_ETH_HEADER + 20, port[flow], 2);
 		/* The length of the datagram: two frames, merged or cut. */
 		bytes = (uint32_t)(r.ether[CN_ETH_HEADER + 2] << 8 | r.ether[CN_ETH_HEADER + 3]);
-		assert_in_range(bytes, head + r.len, head + 2 * r.len);
+		assert_uint_in_range(bytes, head + r.len, head + 2 * r.len);
 		cn_link_release(link_b);
 	}
 	assert_memory_not_equal(port[0], port[1], 2);
@@ -313,7 +313,7 @@ static void offload__super_frames_without_room(void **state)
 			 0);
 	link_send_burst(link_a, link_b->mac, 300);
 	seen = link_count_received(link_b, 300);
-	assert_in_range(seen, 0, 250);
+	assert_uint_in_range(seen, 0, 250);
 	link_b->encapsulation = CN_ENCAPSULATION_RAW;
 	link_send_burst(link_a, link_b->mac, 300);
 	while (cn_link_recv(link_b, f, BATCH) > 0 || link_readable(link_b, SILENCE_MS)) {

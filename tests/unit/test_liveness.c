@@ -93,7 +93,7 @@ static void liveness__frames_of_one_direction_are_lost(void **state)
 		pair_expect(p, 1, 0);
 		pair_send(p, 1, 0, 3 * frames, 100);
 		t = pair_run_down(p, 1, 0, 5000 * CN_MS);
-		assert_in_range(t / CN_MS, 1400, 1900);
+		assert_uint_in_range(t / CN_MS, 1400, 1900);
 		assert_non_null(strstr(p->log, "a: down b silent\n"));
 		assert_non_null(strstr(p->log, "b: down a unheard\n"));
 		p->cut[1][0] = false;
@@ -141,7 +141,7 @@ static void liveness__pauses(void **state)
 	while (p->nodes[0].downs == 0 && p->now < from + 5000 * CN_MS) {
 		pair_run(p, 5 * CN_MS);
 	}
-	assert_in_range((p->now - from) / CN_MS, 1400, 2000);
+	assert_uint_in_range((p->now - from) / CN_MS, 1400, 2000);
 	pair_free(p);
 }
 
@@ -272,7 +272,7 @@ static void liveness__silent_with_frames(void **state)
 	pair_stop(p, 1);
 	pair_send(p, 0, 1, 1, 100);
 	t = pair_run_down(p, 0, 1, 5000 * CN_MS);
-	assert_in_range(t / CN_MS, 1400, 2000);
+	assert_uint_in_range(t / CN_MS, 1400, 2000);
 	assert_int_equal(p->flows[0][1].acked, 1);
 	pair_free(p);
 }
@@ -327,12 +327,12 @@ static void liveness__many_sessions_with_a_node(void **state)
 	sent = pair_stats(p, 0).acks_sent;
 	run_with_others(p, &own, 60 * 1000 * CN_MS);
 	assert_int_equal(p->nodes[0].downs, 0);
-	assert_in_range(pair_stats(p, 0).acks_sent - sent, 8, 24);
+	assert_uint_in_range(pair_stats(p, 0).acks_sent - sent, 8, 24);
 	from = p->now;
 	p->cut[1][0] = p->cut[0][1] = true;
 	run_with_others(p, &own, 60 * 1000 * CN_MS);
 	assert_int_equal(p->nodes[0].downs, 1);
-	assert_in_range((p->now - from) / CN_MS, 5000, 9000);
+	assert_uint_in_range((p->now - from) / CN_MS, 5000, 9000);
 	assert_int_equal(own.waiting, 999);
 	pair_free(p);
 }
@@ -355,7 +355,7 @@ static void liveness__many_sessions_with_a_dead_node(void **state)
 	own.last_rx = own.last_node_rx = b->live.last_session_rx = p->now;
 	pair_stop(p, 1);
 	t = pair_run_down(p, 0, 1, 10000 * CN_MS);
-	assert_in_range(t / CN_MS, 1400, 2000);
+	assert_uint_in_range(t / CN_MS, 1400, 2000);
 	assert_int_equal(own.waiting, 3999);
 	pair_free(p);
 
@@ -465,12 +465,12 @@ static void liveness__tries_follow_probes(void **state)
 	pair_run(p, 30000 * CN_MS);
 	assert_int_equal(p->nodes[0].downs, 0);
 	assert_int_equal(cn_node_min_tries(p->nodes[0].node), 3);
-	assert_in_range(cn_peer_min_tries(pair_peer(p, 0, 1)), 40, 120);
+	assert_uint_in_range(cn_peer_min_tries(pair_peer(p, 0, 1)), 40, 120);
 	assert_int_equal(cn_peer_min_tries(pair_peer(p, 0, 2)), 3);
 	pair_stop(p, 1);
 	from = p->now;
 	pair_run_down(p, 0, 1, 30000 * CN_MS);
-	assert_in_range((p->now - from) / CN_MS, 1500, 6000);
+	assert_uint_in_range((p->now - from) / CN_MS, 1500, 6000);
 	pair_free(p);
 }
 
@@ -486,7 +486,7 @@ static void liveness__a_pause_is_no_loss(void **state)
 	p->cut[1][0] = false;
 	pair_run(p, 100 * CN_MS);
 	assert_int_equal(p->nodes[0].downs, 0);
-	assert_in_range(cn_peer_min_tries(pair_peer(p, 0, 1)), 3, 30);
+	assert_uint_in_range(cn_peer_min_tries(pair_peer(p, 0, 1)), 3, 30);
 	pair_free(p);
 }
 
@@ -502,7 +502,7 @@ static void liveness__tries_follow_loss(void **state)
 	pair_send(p, 0, 1, 400, 100);
 	assert_true(pair_run_flows(p, 3600 * 1000 * CN_MS));
 	assert_int_equal(p->nodes[0].downs, 0);
-	assert_in_range(cn_node_min_tries(p->nodes[0].node), 12, 120);
+	assert_uint_in_range(cn_node_min_tries(p->nodes[0].node), 12, 120);
 	/* One that is gone is lost all the same, in bounded time. */
 	p->loss = 0;
 	pair_stop(p, 2);
@@ -510,7 +510,7 @@ static void liveness__tries_follow_loss(void **state)
 	from = p->now;
 	while (p->nodes[0].downs == 0 && pair_step(p, from + 30000 * CN_MS)) {
 	}
-	assert_in_range((p->now - from) / CN_MS, 1500, 10000);
+	assert_uint_in_range((p->now - from) / CN_MS, 1500, 10000);
 	/* and when nothing is lost any more, it is as before */
 	pair_send(p, 0, 1, 1000, 100);
 	assert_true(pair_run_flows(p, 10000 * CN_MS));
@@ -559,7 +559,7 @@ static void liveness__silent_behind_full_ports(void **state)
 		pair_stop(p, 2);
 		from = p->now;
 		pair_run_down(p, 0, 2, 30000 * CN_MS);
-		assert_in_range((p->now - from) / CN_MS, 1500, 8000);
+		assert_uint_in_range((p->now - from) / CN_MS, 1500, 8000);
 		p->filter = NULL;
 		pair_send(p, direction, 1 - direction, 1000, 100);
 		assert_true(pair_run_flows(p, 60 * 1000 * CN_MS));
@@ -567,7 +567,7 @@ static void liveness__silent_behind_full_ports(void **state)
 		pair_stop(p, 1);
 		from = p->now;
 		pair_run_down(p, 0, 1, 30000 * CN_MS);
-		assert_in_range((p->now - from) / CN_MS, 1400, 1600);
+		assert_uint_in_range((p->now - from) / CN_MS, 1400, 1600);
 		pair_free(p);
 	}
 }

@@ -96,7 +96,7 @@ static void copies__of_nothing_take_turns(void **state)
 	for (; cn_engine_has_copies(w->engines[0]); turns++) {
 		cn_engine_expire(w->engines[0], w->now);
 	}
-	assert_in_range(turns, 2, 10);
+	assert_uint_in_range(turns, 2, 10);
 	engine_wait_all(w, 0, SECOND);
 	engine_leave_all(w);
 	engine_fixture_free(w);

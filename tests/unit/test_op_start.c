@@ -46,14 +46,14 @@ static void start__in_steps(void **state)
 		assert_int_equal(op_of(c)->sched.n, ACTIONS + (i >= 2 ? 2 : 0)); /* digests */
 		assert_int_equal(op_of(c)->state, OP_STARTING);
 		before = looked_at(op_of(c));
-		assert_in_range(before, 1, 4 * A_POLL);
+		assert_uint_in_range(before, 1, 4 * A_POLL);
 		while (op_of(c)->state == OP_STARTING) {
 			cn_poller_poll(w->pollers[0], w->now);
-			assert_in_range(looked_at(op_of(c)) - before, 0, A_POLL);
+			assert_uint_in_range(looked_at(op_of(c)) - before, 0, A_POLL);
 			before = looked_at(op_of(c));
 			polls++;
 		}
-		assert_in_range(polls, ACTIONS * 2 / A_POLL - 4, 1000);
+		assert_uint_in_range(polls, ACTIONS * 2 / A_POLL - 4, 1000);
 		engine_run(w, SECOND);
 		crowd_check(c);
 	}

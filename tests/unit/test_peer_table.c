@@ -285,7 +285,7 @@ static void peer__chosen_addresses(void **state)
 		run = n->hash[i] != 0 ? run + 1 : 0;
 		longest = run > longest ? run : longest;
 	}
-	assert_in_range(longest, 1, n->config.max_peers / 4);
+	assert_uint_in_range(longest, 1, n->config.max_peers / 4);
 	pair_free(p);
 }
 

@@ -65,7 +65,7 @@ static void random__as_in_the_paper(void **state)
 		assert_string_equal(t->vertices[t->hosts[639]].name, "h639");
 		cn_topo_free(t);
 	}
-	assert_in_range(most, 15, 60); /* uneven, as random is */
+	assert_uint_in_range(most, 15, 60); /* uneven, as random is */
 }
 
 /* No pair of switches twice, whatever the degree: from a tree to all pairs. */
@@ -131,8 +131,8 @@ static void random__even(void **state)
 		cn_topo_free(t);
 	}
 	for (int i = 0; i < 5; i++) {
-		assert_in_range(hosts[i], 39000, 41000);
-		assert_in_range(links[i], 350, 450);
+		assert_uint_in_range(hosts[i], 39000, 41000);
+		assert_uint_in_range(links[i], 350, 450);
 	}
 }
 

@@ -124,7 +124,7 @@ static void plan__halving_by_phases(void **state)
 
 				for (uint32_t i = 0; i < s->n; i++) {
 					if (s->actions[i].kind == CN_ACT_SEND) {
-						assert_in_range(s->actions[i].phase, 0, 31);
+						assert_uint_in_range(s->actions[i].phase, 0, 31);
 						used |= 1u << s->actions[i].phase;
 						last = s->actions[i].phase > last
 							       ? s->actions[i].phase
@@ -394,8 +394,8 @@ static void copies_in_turns(const struct cn_algorithm *by, bool ordered)
 	for (uint32_t turns = 0; now < 3 * bytes; turns++, before = now) {
 		engine_step(w, w->now + SECOND);
 		now = came(w, want, bytes);
-		assert_in_range(now - before, 0, turn);
-		assert_in_range(turns, 0, 100);
+		assert_uint_in_range(now - before, 0, turn);
+		assert_uint_in_range(turns, 0, 100);
 	}
 	engine_wait_all(w, 0, SECOND);
 	for (uint32_t r = 0; r < 4; r++) {

@@ -52,7 +52,7 @@ static void cn_algorithms__rows_are_sound(void **state)
 	(void)state;
 	assert_true(count > 0);
 	for (size_t i = 0; i < count; i++) {
-		assert_in_range(a[i].id, 1, CN_ALGORITHMS_MAX);
+		assert_uint_in_range(a[i].id, 1, CN_ALGORITHMS_MAX);
 		assert_non_null(a[i].plan);
 		assert_true(strlen(a[i].description) > 10);
 		for (size_t j = 0; j < i; j++) {

@@ -135,10 +135,10 @@ static void nodes__few_at_once(void **state)
 					      &done[i], &m[i], NULL),
 				 COLLNET_OK);
 	}
-	assert_in_range(cn_engine_nodes_at_once(d->runtime.engine), 1, NODES / 2);
+	assert_uint_in_range(cn_engine_nodes_at_once(d->runtime.engine), 1, NODES / 2);
 	while (n < NODES) {
 		t = nodes_from(n);
-		assert_in_range(t->count, 1, cn_engine_nodes_at_once(d->runtime.engine));
+		assert_uint_in_range(t->count, 1, cn_engine_nodes_at_once(d->runtime.engine));
 		for (uint32_t i = 0; i < t->count; i++) {
 			assert_string_equal(t->nodes[i].name, names[n++]);
 		}

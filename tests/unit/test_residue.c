@@ -33,7 +33,7 @@ static void inverse__gives_one(void **state)
 	for (uint32_t m = 2; m <= 60; m++) {
 		for (uint32_t a = 1; a <= 150; a++) {
 			if (cn_gcd(a, m) == 1) {
-				assert_in_range(cn_inverse(a, m), 1, m - 1);
+				assert_uint_in_range(cn_inverse(a, m), 1, m - 1);
 				assert_int_equal((uint64_t)a * cn_inverse(a, m) % m, 1);
 			}
 		}

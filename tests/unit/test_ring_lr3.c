@@ -218,7 +218,7 @@ static void cn_ring_lr3__choices_at_hubs(void **state)
 			n += r.nswitches;
 		}
 		assert_true(ro_make(&r, n, parent, hosts));
-		assert_in_range(lr3(&r), 4, 40);
+		assert_uint_in_range(lr3(&r), 4, 40);
 	}
 }
 

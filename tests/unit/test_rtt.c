@@ -51,7 +51,7 @@ static void rtt__floor(void **state)
 	for (int i = 0; i < 100; i++) {
 		cn_rtt_sample(&r, 50 * CN_US);
 	}
-	assert_in_range(r.srtt, 49 * CN_US, 51 * CN_US);
+	assert_uint_in_range(r.srtt, 49 * CN_US, 51 * CN_US);
 	assert_int_equal(cn_rtt_timeout(&r, 1, 30 * CN_MS, 25 * CN_MS), 55 * CN_MS);
 }
 
@@ -64,7 +64,7 @@ static void rtt__converges(void **state)
 	for (int i = 0; i < 200; i++) {
 		cn_rtt_sample(&r, 10 * CN_MS);
 	}
-	assert_in_range(r.srtt, 10 * CN_MS - 10, 10 * CN_MS + 10);
+	assert_uint_in_range(r.srtt, 10 * CN_MS - 10, 10 * CN_MS + 10);
 	assert_true(cn_rtt_timeout(&r, 1, 1, 0) < 11 * CN_MS);
 }
 

@@ -346,7 +346,7 @@ static void cn_plan_allgather_doubling__few_messages(void **state)
 				for (uint32_t i = 0; i < s.n; i++) {
 					sends += s.actions[i].kind == CN_ACT_SEND;
 				}
-				assert_in_range(sends, rounds, pieces * rounds);
+				assert_uint_in_range(sends, rounds, pieces * rounds);
 			}
 			w_team_done(&t);
 		}

@@ -279,7 +279,7 @@ static void sender__goes_back_once(void **state)
 	arrives(p, 1000 * CN_MS);
 	assert_int_equal(pair_stats(p, 1).naks_sent, 1);
 	assert_int_equal(pair_stats(p, 0).timeouts, 0);
-	assert_in_range(pair_stats(p, 0).data_resent, 1, 128);
+	assert_uint_in_range(pair_stats(p, 0).data_resent, 1, 128);
 	pair_free(p);
 }
 
@@ -323,7 +323,7 @@ static void sender__one_decrease_a_window(void **state)
 	}
 	assert_int_equal(p->flows[0][1].received, 600);
 	assert_int_equal(pair_stats(p, 1).naks_sent, 2);
-	assert_in_range(least, 50, 70);
+	assert_uint_in_range(least, 50, 70);
 	pair_free(p);
 }
 
@@ -354,7 +354,7 @@ static void sender__slow_start(void **state)
 	arrives(p, 3000 * CN_MS);
 	/* 10, 20, 40, 80, 128 ...: about eight round trips, and the last acknowledgement waits; one
 	 * frame more each would be thirty */
-	assert_in_range((p->now - from) / (4 * CN_MS), 6, 16);
+	assert_uint_in_range((p->now - from) / (4 * CN_MS), 6, 16);
 	assert_int_equal(peer->tx.cc.cwnd, 128);
 	pair_free(p);
 }
@@ -382,7 +382,7 @@ static void sender__slow_start_after_a_timeout(void **state)
 	}
 	assert_true(p->flows[0][1].acked < 300); /* by one each it would have been 2,000 */
 	arrives(p, 3000 * CN_MS);
-	assert_in_range(peer->tx.cc.cwnd, 64, 75);
+	assert_uint_in_range(peer->tx.cc.cwnd, 64, 75);
 	pair_free(p);
 }
 
@@ -491,7 +491,7 @@ static void sender__retries_are_bounded(void **state)
 	pair_send(p, 0, 1, 10, 1000);
 	pair_run(p, 10 * 1000 * CN_MS);
 	assert_false(pair_is_up(p, 0, 1));
-	assert_in_range(pair_stats(p, 0).timeouts, 3, 12);
+	assert_uint_in_range(pair_stats(p, 0).timeouts, 3, 12);
 	assert_true(pair_stats(p, 0).data_resent <= 2u * pair_stats(p, 0).timeouts);
 	pair_free(p);
 }

@@ -93,7 +93,7 @@ static void siphash__every_bit_counts(void **state)
 			       (bit >= 128 && bit / 8 - 16 == (unsigned int)i ? 1 << bit % 8 : 0);
 		}
 		differ = __builtin_popcountll(cn_siphash(k, d, 16) ^ value);
-		assert_in_range(differ, 10, 54);
+		assert_uint_in_range(differ, 10, 54);
 	}
 }
 

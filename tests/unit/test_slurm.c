@@ -199,7 +199,7 @@ static int look_and_parse(const char *text, size_t len, const char *name, struct
 static void parse__damaged_files(void **state)
 {
 	(void)state;
-	assert_in_range(topo_damaged(look_and_parse, "conf", GOOD, 11), 10000, 19999);
+	assert_uint_in_range(topo_damaged(look_and_parse, "conf", GOOD, 11), 10000, 19999);
 }
 
 static void is_slurm__by_the_first_statement(void **state)

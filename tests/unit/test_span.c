@@ -272,7 +272,7 @@ static void span__random_by_seed(void **state)
 		cn_topo_free(d);
 	}
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_in_range(left_out[i], 850, 1150);
+		assert_uint_in_range(left_out[i], 850, 1150);
 	}
 	cn_topo_free(t);
 	for (int round = 0; round < 500; round++) {

@@ -447,7 +447,7 @@ static void memory__is_freed_meanwhile(void **state)
 	assert_int_equal(call(c, 0, false), COLLNET_INPROGRESS);
 	x = cn_engine_next_task(w->engines[0]);
 	assert_int_equal(cn_coll_prepare(other->rank[0].member, &a, &p, &err), COLLNET_OK);
-	assert_in_range(w->engines[0]->scheduled, 1 << 20, 4 << 20);
+	assert_uint_in_range(w->engines[0]->scheduled, 1 << 20, 4 << 20);
 	cn_prepared_release(p);
 	assert_null(w->engines[0]->tasks.discarded);
 	cn_task_run(x);

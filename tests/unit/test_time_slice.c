@@ -128,8 +128,8 @@ static void rings__of_many_connections(void **state)
 	}
 	/* They take turns, too. */
 	for (uint32_t i = 0; i < MANY; i++) {
-		assert_in_range(served[i], served_many() / MANY * 9 / 10,
-				served_many() / MANY * 11 / 10);
+		assert_uint_in_range(served[i], served_many() / MANY * 9 / 10,
+				     served_many() / MANY * 11 / 10);
 	}
 }
 
@@ -150,7 +150,7 @@ static void rings__of_long_requests(void **state)
 			ring_client_expect_done(&one, 0, COLLNET_EIFACE);
 		}
 		assert_int_equal(served_many(), n);
-		assert_in_range(served[MANY] - before, n == 1 ? 1 : 4990, 5010);
+		assert_uint_in_range(served[MANY] - before, n == 1 ? 1 : 4990, 5010);
 	}
 }
 

@@ -214,7 +214,7 @@ static void parse__bytes_that_are_no_text(void **state)
 static void parse__damaged_files(void **state)
 {
 	(void)state;
-	assert_in_range(topo_damaged(cn_topo_parse, "net", GOOD, 7), 10001, 20000);
+	assert_uint_in_range(topo_damaged(cn_topo_parse, "net", GOOD, 7), 10001, 20000);
 }
 
 static void shape__names_and_links(void **state)

@@ -432,8 +432,8 @@ static cn_time one_session_silent(bool busy)
 static void transport__a_node_lives_on_any_port(void **state)
 {
 	(void)state;
-	assert_in_range(one_session_silent(false) / CN_MS, 1500, 1700);
-	assert_in_range(one_session_silent(true) / CN_MS, 5000, 7000);
+	assert_uint_in_range(one_session_silent(false) / CN_MS, 1500, 1700);
+	assert_uint_in_range(one_session_silent(true) / CN_MS, 5000, 7000);
 }
 
 /* What the transports count is the node's, while they are open and afterwards. */

@@ -108,7 +108,7 @@ static void assert_half(struct shared *m)
 	for (uint32_t t = 0; t < TEAMS - 1; t++) {
 		others += received(m, t);
 	}
-	assert_in_range(others, BLOCK / 2, 2 * BLOCK);
+	assert_uint_in_range(others, BLOCK / 2, 2 * BLOCK);
 	while (m->waiter[0][0].calls == 0) {
 		assert_true(engine_step(m->w, m->w->now + SECOND));
 	}
@@ -174,7 +174,7 @@ static void teams_take_turns_by_quantum(void **state)
 	(void)state;
 	e->config.node.encapsulation = CN_ENCAPSULATION_UDP;
 	quantum = cn_engine_quantum(e, e->window);
-	assert_in_range(quantum, 3, 8);
+	assert_uint_in_range(quantum, 3, 8);
 	call(m, 0, BLOCK);
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_ptr_equal(next_team(m), m->member[0][1]->team);

@@ -324,7 +324,7 @@ static void udp_link__counts_what_the_kernel_drops(void **state)
 		seen += (uint32_t)k;
 		cn_link_release(b);
 	}
-	assert_in_range(seen, 1, 50);
+	assert_uint_in_range(seen, 1, 50);
 	cn_link_counters(b, &n);
 	assert_int_equal(n.ring_drops, 100 - seen);
 }

@@ -210,7 +210,7 @@ static void announce__little_meanwhile(void **state)
 	join(1, 3, 1);
 	run(60000 * CN_MS); /* at 0, 2, 6, 14 and 30 s, and at first again to the one that waits */
 	for (uint32_t h = 0; h < 2; h++) {
-		assert_in_range(sent(h) - before[h], 5 * (hosts - 2) + 1, 5 * (hosts - 2) + 3);
+		assert_uint_in_range(sent(h) - before[h], 5 * (hosts - 2) + 1, 5 * (hosts - 2) + 3);
 	}
 	join(2, 3, 2);
 	assert_told(3, COLLNET_OK, 10 * CN_MS);
@@ -227,9 +227,9 @@ static void announce__at_a_pace(void **state)
 	before = sent(7);
 	join(0, 2, 7);
 	run(20 * EVERY);
-	assert_in_range(sent(7) - before, AT_ONCE, AT_ONCE + 20 + 1);
+	assert_uint_in_range(sent(7) - before, AT_ONCE, AT_ONCE + 20 + 1);
 	run((HOSTS_MAX - AT_ONCE - 1 - 20) * EVERY);
-	assert_in_range(sent(7) - before, HOSTS_MAX - 1 - AT_ONCE / 2, HOSTS_MAX - 1);
+	assert_uint_in_range(sent(7) - before, HOSTS_MAX - 1 - AT_ONCE / 2, HOSTS_MAX - 1);
 	run(CN_MS);
 	assert_int_equal(sent(7) - before, HOSTS_MAX - 1);
 	end(1);

@@ -114,7 +114,7 @@ static void join_by_id__few_steps(void **state)
 		assert_non_null(add(&l, id, 1, "used", by_name));
 		assert_ptr_equal(cn_join_by_id(&l, id), l.first);
 		assert_null(cn_join_by_id(&l, id + 1));
-		assert_in_range(l.nslots, l.n, 2 * l.n + 4);
+		assert_uint_in_range(l.nslots, l.n, 2 * l.n + 4);
 	}
 	for (uint32_t i = 0; i < l.nslots; i++) {
 		uint32_t steps = 0;
@@ -123,7 +123,7 @@ static void join_by_id__few_steps(void **state)
 			assert_int_equal(j->id & (l.nslots - 1), i);
 			steps++;
 		}
-		assert_in_range(steps, 0, 2);
+		assert_uint_in_range(steps, 0, 2);
 	}
 	cn_join_remove_all(&l);
 	assert_int_equal(l.nslots, 0);
@@ -167,7 +167,7 @@ static void join_new__few_steps(void **state)
 		     j = j->in_job_slot) {
 			steps += j->id > 1000;
 		}
-		assert_in_range(steps, 1, 16);
+		assert_uint_in_range(steps, 1, 16);
 		assert_int_equal(cn_join_find(&l, 1, job)->id, i);
 	}
 	for (uint32_t id = 2001; id <= 2048; id++) {

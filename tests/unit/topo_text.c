@@ -68,7 +68,7 @@ uint32_t topo_damaged(topo_parser *parse, const char *name, const char *good, ui
 			failed++;
 			assert_memory_equal(err.text, name, head);
 			assert_int_equal(err.text[head], ':');
-			assert_in_range(err.text[head + 1], '1', '9');
+			assert_uint_in_range(err.text[head + 1], '1', '9');
 		}
 		free(text);
 	}

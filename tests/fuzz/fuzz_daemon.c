@@ -41,6 +41,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define REGION_BYTES 65536u
+#define FLOWS	     16u /* few, so that they run out, and a pool for all is quickly poisoned */
 #define TYPES	     (CN_MSG_LAST_REQUEST + 1u)
 
 static const struct mutate_step steps[] = {
@@ -497,6 +498,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	config.task_min = 1; /* all plans are tasks */
 	snprintf(config.node.name, sizeof(config.node.name), "self");
 	check(cn_engine_new(&config, &w.daemon->runtime.engine, NULL) == COLLNET_OK);
+	w.daemon->runtime.engine->endpoints->max_flows = FLOWS;
 
 	while (w.at < w.size) {
 		step(&w);

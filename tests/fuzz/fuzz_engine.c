@@ -30,6 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define MEMBERS	  4u
 #define ENDPOINTS 3u
 #define REQUESTS  64u
+#define FLOWS	  16u /* few, so that they run out, and that a pool for all is quickly poisoned */
 
 static const struct mutate_step steps[] = {
 	SCRIPT_STEPS,
@@ -421,6 +422,7 @@ static struct script script_of(struct fixture *w, const char *mac, const char *n
 	c.max_teams = 2;
 	c.max_endpoints = 2;
 	script_check(cn_engine_new(&c, &w->engine, NULL) == COLLNET_OK);
+	w->engine->endpoints->max_flows = FLOWS;
 	return (struct script){ .now = CN_MS,
 				.machine = w,
 				.node = cn_engine_node(w->engine),

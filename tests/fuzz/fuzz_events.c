@@ -17,8 +17,8 @@
  *   4  at bits   ... has these bits of a byte flipped
  *   5  2^x * 1 us pass (x < 24), and who wants to be called is
  *   6  n    node x has n frames more for everybody; the first bit of n: and a control message
- *   7  n    node x refuses the next n frames (n < 128), says that it has room again (128 ..), or
- *           starts anew (255)
+ *   7  n    node x refuses the next n frames (n < 64), or n % 8 of them after n / 8 % 8 others
+ *           (n < 128), says that it has room again (128 ..), or starts anew (255)
  */
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,7 @@ struct flow {
 struct node {
 	struct fixture *fixture;
 	struct cn_node *node;
-	uint32_t id, turn, refuse, starts;
+	uint32_t id, turn, accept, refuse, starts; /* it refuses after `accept` more */
 	uint64_t flights_sent, flights_received, flights_unacked, flights_refused;
 	struct cn_flight flight;
 	struct flow out[NODES], in[NODES];
@@ -138,7 +138,9 @@ static bool deliver(void *ctx, cn_time now, struct cn_peer *p, const struct cn_r
 	uint16_t len;
 
 	(void)now;
-	if (n->refuse > 0) {
+	if (n->accept > 0) {
+		n->accept--;
+	} else if (n->refuse > 0) {
 		n->refuse--;
 		return false;
 	}
@@ -448,7 +450,8 @@ static void trouble(struct fixture *w, uint32_t x)
 	uint8_t what = script_byte(&w->s);
 
 	if (what < 128) {
-		n->refuse = what;
+		n->accept = what < 64 ? 0 : what / 8u % 8u;
+		n->refuse = what < 64 ? what : what % 8u;
 	} else if (what < 255) {
 		n->refuse = 0;
 		cn_node_ready(n->node);

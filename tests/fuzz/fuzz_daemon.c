@@ -49,9 +49,11 @@ static const struct mutate_step steps[] = {
 	{ 1, CN_MSG_HELLO, 1, "qik" },
 	{ 1, CN_MSG_UNREGION, 4, "qik" },
 	{ 1, CN_MSG_JOIN, 8, "qiiibik" },
+	{ 1, CN_MSG_JOIN, 3, "qiiibbk" },
 	{ 1, CN_MSG_LEAVE, 4, "qik" },
 	{ 1, CN_MSG_RANKS, 2, "qiik" },
 	{ 1, CN_MSG_COLL, 12, "qiibiibiiiik" },
+	{ 1, CN_MSG_COLL, 6, "qibbiibiiiik" },
 	{ 1, CN_MSG_OPEN, 6, "qiik" },
 	{ 1, CN_MSG_CLOSE, 4, "qik" },
 	{ 1, CN_MSG_SEND, 8, "qiiibbiik" },
@@ -71,6 +73,7 @@ static const struct mutate_step steps[] = {
 	{ 7, MUTATE_ANY, 14, "" },
 	{ 8, MUTATE_ANY, 8, "" },
 	{ 9, CN_MSG_COLL, 8, "qiibiibiiiik" },
+	{ 9, CN_MSG_COLL, 6, "qibbiibiiiik" },
 	{ 9, CN_MSG_COMBINED, 4, "qbbk" },
 	{ 9, CN_MSG_SEND, 6, "qiiibbiik" },
 	{ 9, CN_MSG_RECV, 6, "qibbiik" },
@@ -403,6 +406,8 @@ static void check_nothing_left(const struct cn_daemon *d)
 
 	check(d->nclients == 0 && d->unmap == NULL);
 	check(e->nteams == 0 && e->own.sources.n == 0);
+	check(e->nforming == 0 && e->scheduled == 0 && e->deferred_frames == 0);
+	check(e->copies.used == 0 && e->endpoints->accounts == NULL);
 	check(e->endpoints->count == 0 && e->endpoints->nflows == 0);
 	check(e->endpoints->pool.free == e->endpoints->pool.count);
 	check(e->own.node->pool.free == e->own.node->pool.count &&

@@ -7,7 +7,9 @@
  * Steps of its own:
  *   6 job rank ranks time          a rank of this node joins a team
  *   7 member op bytes algorithm time   posts a collective; op from 240 on: divides its team;
- *                                      of a reduction, its upper half says how
+ *                                      of a reduction, its upper half says how; with 0xf7
+ *                                      again and again, until the table of a team is full, or
+ *                                      has begun again
  *   8 member failed                leaves
  *   9 number                       opens an endpoint; a second time closes it
  *  10 endpoint node to n time      sends n * 64 bytes
@@ -29,13 +31,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define OWNER	  1000u
 #define MEMBERS	  4u
 #define ENDPOINTS 3u
-#define REQUESTS  64u
+#define REQUESTS  80u /* more than a rank may have outstanding */
 #define FLOWS	  16u /* few, so that they run out, and that a pool for all is quickly poisoned */
 
 static const struct mutate_step steps[] = {
 	SCRIPT_STEPS,
 	{ 6, MUTATE_ANY, 8, "iiit" },
 	{ 7, MUTATE_ANY, 12, "iiibt" },
+	{ 7, MUTATE_ANY, 8, "ibibt" },
 	{ 8, MUTATE_ANY, 3, "ii" },
 	{ 9, MUTATE_ANY, 6, "i" },
 	{ 10, MUTATE_ANY, 6, "iiibt" },
@@ -259,6 +262,16 @@ static void post(struct script *s, struct fixture *w)
 	}
 }
 
+static void post_again(struct script *s, struct fixture *w)
+{
+	const size_t at = s->at;
+
+	for (uint32_t n = 0; n < COLLNET_OUTSTANDING_MAX + 8; n++) {
+		s->at = at;
+		post(s, w);
+	}
+}
+
 static void leave(struct script *s, struct fixture *w)
 {
 	uint8_t i = script_byte(s) % MEMBERS;
@@ -342,7 +355,11 @@ static void other(struct script *s, uint8_t step)
 		join(s, w);
 		break;
 	case 7:
-		post(s, w);
+		if (step == 0xf7) {
+			post_again(s, w);
+		} else {
+			post(s, w);
+		}
 		break;
 	case 8:
 		leave(s, w);
@@ -476,6 +493,8 @@ static void drain(struct script *s, struct fixture *w)
 	script_end_peers(s);
 	script_check(e->nteams == 0 && e->own.sources.n == 0 && e->own.pending.n == 0 &&
 		     e->own.next == NULL);
+	script_check(e->nforming == 0 && e->scheduled == 0 && e->deferred_frames == 0);
+	script_check(e->copies.used == 0 && e->endpoints->accounts == NULL);
 	script_check(e->endpoints->count == 0 && e->endpoints->nflows == 0);
 	script_check(e->endpoints->pool.free == e->endpoints->pool.count);
 }

@@ -22,18 +22,23 @@ struct forge {
 	struct cn_cursor out;
 };
 
+/* The job of this number; with the second bit, a division, if there is one. */
 static struct cn_team *team(const struct forge *f)
 {
 	struct cn_engine *e = f->e;
+	struct cn_team *t = NULL;
 	char name[8];
 
 	snprintf(name, sizeof(name), "j%u", f->a % 2u);
 	for (uint32_t i = 0; i < e->places; i++) {
-		if (e->teams[i] && strcmp(e->teams[i]->job, name) == 0) {
+		if (e->teams[i] && (f->a & 2) != 0 && e->teams[i]->division) {
 			return e->teams[i];
 		}
+		if (e->teams[i] && !t && strcmp(e->teams[i]->job, name) == 0) {
+			t = e->teams[i];
+		}
 	}
-	return NULL;
+	return t;
 }
 
 /* The frame is for the team's transport. */

@@ -17,6 +17,7 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/listen.c \
 	daemon/log.c \
 	daemon/mapping.c \
+	daemon/mapping.h \
 	daemon/notify.c \
 	daemon/operation.c \
 	daemon/parent.c \

@@ -10,8 +10,8 @@
  * unused  -watch()-> watched           the descriptor is closed, maybe by a reaper
  * watched -cn_mapping_collect()-> freed  inotify reports that nobody had it any more
  *
- * A region is settled if nobody can punch a hole in it: the client has sealed it, or has ended.
- * Otherwise munmap() could wait (node/memfd.h).
+ * A region is settled if the client has sealed it, or is unmapped already because nobody else has
+ * it. Otherwise munmap() could wait (node/memfd.h).
  */
 #include "daemon/daemon.h"
 
@@ -76,12 +76,15 @@ cn_time cn_mapping_deadline(const struct cn_daemon *d)
 	return d->held != NULL ? d->held_until : CN_NEVER;
 }
 
+/* Memory that is not sealed is unmapped at once, if it can be: it was never used. */
 static bool is_settled(struct cn_mapping *s)
 {
-	if (!cn_mapping_is_sealed(s)) {
-		s->sealed = cn_memfd_is_alone(s->fd); /* nobody is there to punch a hole */
+	if (s->p != NULL && !cn_mapping_is_sealed(s) &&
+	    cn_memfd_unmap_alone(s->fd, s->p, s->bytes)) {
+		s->p = NULL;
+		s->dropped = s->bytes;
 	}
-	return s->sealed;
+	return s->p == NULL || s->sealed;
 }
 
 /* Returns the number of settled ones, which are then the first of the list. */

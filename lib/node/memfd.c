@@ -142,11 +142,13 @@ bool cn_memfd_is_sealed(int own)
 	return seals >= 0 && (seals & (seal_is_known() ? F_SEAL_FUTURE_WRITE : F_SEAL_SEAL)) != 0;
 }
 
-bool cn_memfd_is_alone(int own)
+/* A descriptor of O_PATH, which a lease ignores, opens nothing before the lease ends. */
+bool cn_memfd_unmap_alone(int own, void *p, uint64_t bytes)
 {
-	if (fcntl(own, F_SETLEASE, F_WRLCK) != 0) {
-		return errno != EAGAIN;
+	if (fcntl(own, F_SETLEASE, F_WRLCK) != 0 && errno == EAGAIN) {
+		return false;
 	}
+	munmap(p, bytes);
 	fcntl(own, F_SETLEASE, F_UNLCK);
 	return true;
 }

@@ -33,9 +33,9 @@ void *cn_memfd_map(int client, uint64_t bytes, int flags);
 
 /* Daemon: whether the client has sealed it, as far as the kernel knows the seal. Never waits. */
 bool cn_memfd_is_sealed(int own);
-/* Daemon: whether nobody else has the memory open or mapped. Never waits. True on a system that
- * does not tell. */
-bool cn_memfd_is_alone(int own);
+/* Daemon: unmaps memory that is not sealed, if nobody else has it open or mapped, or could open it
+ * meanwhile. Never waits. False: it is still mapped. A system without leases does not tell. */
+bool cn_memfd_unmap_alone(int own, void *p, uint64_t bytes);
 /* Daemon: adds a watch of the memory to an inotify instance, which reports IN_DELETE_SELF when the
  * memory has been freed. Returns the watch, or -1. */
 int cn_memfd_watch(int inotify, int own);

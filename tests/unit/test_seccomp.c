@@ -128,7 +128,7 @@ static int watches_memory(void)
 	struct cn_memfd m;
 
 	if (!cn_memfd_new(&m, 4096, MAP_POPULATE) || cn_memfd_is_sealed(m.own) ||
-	    cn_memfd_is_alone(m.own)) {
+	    cn_memfd_unmap_alone(m.own, m.p, 4096)) {
 		return 1;
 	}
 	return cn_memfd_watch(inotify, m.own) >= 0 ? 0 : 2;

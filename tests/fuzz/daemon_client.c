@@ -199,6 +199,7 @@ void send_with_descriptors(struct fixture *w, int i, const void *m, size_t len, 
 /* The rings, from the daemon. The client takes the descriptor with the REPLY. */
 void make_rings(struct fixture *w, int i)
 {
+	static const struct cn_msg_head doorbell = { .type = CN_MSG_DOORBELL };
 	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION },
 					 .region = CN_MSG_RINGS,
 					 .bytes = RINGS_BYTES };
@@ -235,6 +236,7 @@ void make_rings(struct fixture *w, int i)
 	check(w->end[i].memory != NULL);
 	close(fd);
 	cn_msg_rings_init(w->end[i].memory, &w->end[i].requests, &w->end[i].completions);
+	say(w, i, &doorbell, sizeof(doorbell)); /* the daemon polls them from then on */
 }
 
 void scribble(struct fixture *w, int i)

@@ -15,7 +15,6 @@
  */
 #include "daemon/daemon.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>

@@ -2,14 +2,13 @@
 /*
  * Memory that the daemon shares with a client: a memfd.
  *
- * It is sealed against changes of its size, so that no access faults. The client adds a seal
- * (F_SEAL_FUTURE_WRITE) when it has mapped the memory. Until then it can punch holes, during which
- * the kernel holds the locks of the memory: whoever reads, writes, maps or unmaps it, or forks with
- * a mapping of it, waits until that has ended, for seconds if there are many mappings. Afterwards
- * nobody can, nor map it for writing.
+ * The daemon seals it against changes of its size, so that no access faults. The client maps it and
+ * adds another seal (F_SEAL_FUTURE_WRITE), after which nobody can punch holes or map it for
+ * writing. Before that, a client can punch a hole, which takes seconds if there are many mappings.
+ * Meanwhile an access to the memory waits in the kernel, and so do mmap(), munmap() and fork().
  *
- * The daemon and the client open it again, each for itself. A lease, which the kernel grants to the
- * daemon only if nobody else has the memory open or mapped, shows whether the client has ended.
+ * The daemon and the client each have an open file description of their own. The kernel grants the
+ * daemon a lease only if nobody else has the memory open or mapped.
  */
 #ifndef CN_MEMFD_H
 #define CN_MEMFD_H

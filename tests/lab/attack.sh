@@ -4,6 +4,7 @@
 # floods, wrong headers of the encapsulations. The jobs end well with every byte right, no node is reported lost,
 # and no log fills. On version 0.1 bye, unibye, restart and life each end the job.
 # run: asan
+# concurrent: yes
 # timeout: 900
 . "$(dirname "$0")/lib.sh"
 need_lab

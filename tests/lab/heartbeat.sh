@@ -2,6 +2,7 @@
 # A collnetd that is stopped: ranks above it get an error before their own deadline and while it is
 # stopped still; a stop of a third of the peer timeout does no harm; and ranks that wait hardly ever
 # wake up. The peer timeout is three times the usual one, for a machine that stops processes, too.
+# concurrent: yes
 # timeout: 300
 # run: asan
 . "$(dirname "$0")/lib.sh"

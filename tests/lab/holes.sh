@@ -2,6 +2,7 @@
 # A program punches holes in memory that it shares with the daemon and has mapped 600 times, while the
 # daemon has to serve a request on it, to unmap it, or to close its client. Other clients are served
 # during a hole, and another job goes on.
+# concurrent: yes
 # timeout: 300
 . "$(dirname "$0")/lib.sh"
 need_lab

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The interface of a daemon goes down, is missing at the start, is removed and created again; and
 # the daemon reads its configuration again.
+# concurrent: yes
 # timeout: 600
 # run: root asan-long
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Two jobs between the same nodes, of which one never receives: the other one's exchanges are right,
 # lose nothing, and retransmit nothing. Prints the ratio of the times without and with the first.
+# concurrent: yes
 # timeout: 300
 # run: asan
 . "$(dirname "$0")/lib.sh"

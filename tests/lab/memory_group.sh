@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A daemon in a control group with little memory: it limits its clients by that, and is not killed.
+# concurrent: yes
 # run: root
 . "$(dirname "$0")/lib.sh"
 need_lab

@@ -2,6 +2,7 @@
 # Paths that drop large frames, and nodes of different MTUs: every rank gets an error with the word MTU
 # and the nodes' names, long before its deadline; short frames, and the job after a repair, get through.
 # run: asan
+# concurrent: yes
 # timeout: 300
 . "$(dirname "$0")/lib.sh"
 need_lab

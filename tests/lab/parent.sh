@@ -3,6 +3,7 @@
 # do not have to miss it. The reason in the errors shows which it was: "ended its daemon" is the
 # announcement, "stopped answering" is the silence, which takes longer here than a rank waits. Prints how
 # soon the ranks know.
+# concurrent: yes
 # timeout: 400
 # run: asan
 . "$(dirname "$0")/lib.sh"

@@ -2,6 +2,7 @@
 # COLLNET_SECRET: two users on two nodes form a job with the same secret. With another secret, or
 # without one, a rank does not join, and each rank gets an error of one line that names the missing
 # rank.
+# concurrent: yes
 # run: root
 . "$(dirname "$0")/lib.sh"
 need_lab

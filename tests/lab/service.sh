@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # collnetd under the restrictions of its systemd unit: system calls, address families and, as root, user and
 # capabilities.
+# concurrent: yes
 # timeout: 120
 # run: root
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What collnetd meets at its start and what its interface can do to it: a signal before it is ready, closed
 # standard descriptors, an interface that is recreated unnoticed with the same properties.
+# concurrent: yes
 # timeout: 300
 # run: root
 . "$(dirname "$0")/lib.sh"

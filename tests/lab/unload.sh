@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A program that loads the library with dlopen() and unloads it, with a context open, too.
+# concurrent: yes
 # run: asan
 # beside: others
 . "$(dirname "$0")/lib.sh"

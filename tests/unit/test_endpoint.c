@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -14,15 +15,25 @@
 #include "coll/engine_state.h"
 #include "endpoint_fixture.h"
 
-/* The items that the system has memory for in a pool. */
-static uint32_t most_items = UINT32_MAX;
+/* The bytes that the system has for a pool. */
+static size_t most_bytes;
 
-int __real_cn_pool_init(struct cn_pool *p, size_t item, uint32_t count);
-int __wrap_cn_pool_init(struct cn_pool *p, size_t item, uint32_t count);
-
-int __wrap_cn_pool_init(struct cn_pool *p, size_t item, uint32_t count)
+static void *little_memory_get(size_t bytes)
 {
-	return count > most_items ? COLLNET_ENOMEM : __real_cn_pool_init(p, item, count);
+	return bytes > most_bytes ? NULL : malloc(bytes);
+}
+
+static void little_memory_put(void *p, size_t bytes)
+{
+	(void)bytes;
+	free(p);
+}
+
+static void with_little_memory(struct cn_engine_config *c)
+{
+	static const struct cn_pool_memory memory = { little_memory_get, little_memory_put };
+
+	c->node.memory = &memory;
 }
 
 /* Whether it has memory for a flow. */
@@ -78,14 +89,19 @@ static void send__sizes(void **state)
 /* A machine with little memory has fewer pairs of endpoints. */
 static void open__little_memory(void **state)
 {
-	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
-	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b;
+	struct endpoint_fixture *w;
+	struct cn_endpoint *a, *b;
+	size_t item;
 
 	(void)state;
+	most_bytes = SIZE_MAX;
+	w = endpoint_fixture(2, with_little_memory);
+	a = endpoint_open_at(w, 0, 5);
 	assert_true(w->engine[1]->endpoints->max_flows > 2 * CN_EP_FLOWS_LEAST);
-	most_items = CN_EP_UNREAD * (CN_EP_FLOWS_LEAST + 1);
+	item = sizeof(struct cn_ep_buffered) + w->engine[1]->endpoints->payload;
+	most_bytes = 3 * CN_EP_UNREAD * CN_EP_FLOWS_LEAST * item / 2;
 	b = endpoint_open_at(w, 1, 7);
-	most_items = UINT32_MAX;
+	most_bytes = SIZE_MAX;
 	assert_int_equal(w->engine[1]->endpoints->max_flows, CN_EP_FLOWS_LEAST);
 	endpoint_one_message(w, a, b, 100000, 0);
 	endpoint_one_message(w, a, b, 100000, 1);

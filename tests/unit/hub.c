@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/pages.h"
 #include "tests/unit/hub.h"
 
 #define MILLION 1000000u
@@ -39,6 +40,7 @@ struct cn_hub {
 	enum cn_encapsulation encapsulation;
 	uint64_t random;
 	uint8_t *memory;
+	size_t bytes; /* of it */
 	struct slot *slots;
 	uint8_t *scratch; /* one frame, put together */
 	struct port *port;
@@ -246,7 +248,8 @@ struct cn_hub *cn_hub_new(uint32_t ports, uint32_t mtu, uint32_t depth)
 	h->frame_max = CN_ETH_HEADER + mtu;
 	h->port = calloc(ports, sizeof(*h->port));
 	h->slots = calloc((size_t)ports * depth, sizeof(*h->slots));
-	h->memory = calloc((size_t)ports * (depth + 1), h->frame_max);
+	h->bytes = (size_t)ports * (depth + 1) * h->frame_max;
+	h->memory = cn_pages.get(h->bytes);
 	h->scratch = calloc(2, h->frame_max);
 	if (h->port == NULL || h->slots == NULL || h->memory == NULL || h->scratch == NULL) {
 		cn_hub_free(h);
@@ -263,7 +266,9 @@ void cn_hub_free(struct cn_hub *h)
 	if (h != NULL) {
 		free(h->port);
 		free(h->slots);
-		free(h->memory);
+		if (h->memory != NULL) {
+			cn_pages.put(h->memory, h->bytes);
+		}
 		free(h->scratch);
 		free(h);
 	}

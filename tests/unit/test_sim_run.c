@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node/pages.h"
 #include "proto/wire.h"
 #include "tools/sim/case.h"
 #include "tools/sim/model.h"
@@ -46,6 +47,7 @@ static struct sim_case exchange(const struct cn_topo *t, const char *algorithm, 
 					.bytes = bytes } };
 
 	cn_sim_config_init(&c.cluster);
+	c.cluster.engine.node.memory = &cn_pages;
 	c.cluster.topo = t;
 	c.cluster.seed = SEED;
 	return c;
@@ -87,6 +89,7 @@ static void model__one_switch(void **state)
 
 	(void)state;
 	cn_sim_config_init(&c);
+	c.engine.node.memory = &cn_pages;
 	c.topo = t;
 	c.latency = 1000;
 	c.delay = 2000;
@@ -123,6 +126,7 @@ static void model__uplinks(void **state)
 
 	(void)state;
 	cn_sim_config_init(&c);
+	c.engine.node.memory = &cn_pages;
 	c.topo = t;
 	model_of(&c, MEASURE_ALLTOALL, 1476, &m);
 	near(m.eq7, 64 * 61.52, 0.001);

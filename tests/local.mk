@@ -62,6 +62,7 @@ unit_tests = \
 	tests/unit/test_engine_wait \
 	tests/unit/test_split \
 	tests/unit/test_task \
+	tests/unit/test_team_ready \
 	tests/unit/test_split_refusals \
 	tests/unit/test_split_restart \
 	tests/unit/test_engine_vector \

@@ -13,7 +13,8 @@ static uint32_t smallest_host_buffer(const struct cn_topo *t, const uint32_t *ho
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t buffer = 0;
 
-		if (hosts[i] < t->nvertices) {
+		/* The only host of a file may have no link. */
+		if (cn_topo_switch_of(t, hosts[i]) != CN_TOPO_NONE) {
 			buffer = t->links[t->vertices[hosts[i]].parent_link].buffer;
 			buffer = buffer != 0 ? buffer : assumed;
 		}

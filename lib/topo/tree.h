@@ -48,10 +48,10 @@ static inline bool cn_tree_below(const struct cn_tree *t, uint32_t x, uint32_t t
 	return x - top < t->v[top].size; /* unsigned: false for x < top too */
 }
 
-/* Rate of the link from vertex x to its parent, bit/s; 0: not known. */
+/* Rate of the link from vertex x to its parent, bit/s; 0: not known, or the root. */
 static inline uint64_t cn_tree_rate(const struct cn_tree *t, uint32_t x)
 {
-	return t->topo->links[t->v[x].link].rate;
+	return t->v[x].link != CN_TOPO_NONE ? t->topo->links[t->v[x].link].rate : 0;
 }
 
 /* Lowest common ancestor of two vertices. */

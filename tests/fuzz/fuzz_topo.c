@@ -62,6 +62,25 @@ static void use_trees(const struct cn_topo *t, uint64_t seed)
 	}
 }
 
+/* The windows of a team, and what its links' rates say. */
+static void use_windows(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+{
+	uint32_t link, senders = 0;
+
+	check(cn_topo_window(t, hosts, n, 2, &link) >= 1);
+	check(link == CN_TOPO_NONE || link < t->nlinks);
+	check(cn_topo_slowest_window(t, hosts, n, 1000, 1500, &link) >= 1);
+	check(link == CN_TOPO_NONE || link < t->nlinks);
+	check(cn_topo_link_window(t, hosts, n) >= 1);
+	check(cn_topo_pair_window(t, hosts, n) >= 1);
+	check(cn_topo_fan_in(t, hosts, n, &senders) >= 1 && senders >= 1);
+	(void)cn_topo_holds_two(t, hosts, n);
+	(void)cn_topo_port_holds(t, hosts, n);
+	(void)cn_topo_few(t, hosts, n);
+	check(cn_topo_transit(t, hosts, n, true, CN_MS, 1500) <= 65535);
+	check(cn_topo_transit(t, hosts, n, false, CN_MS, 1500) <= 65535);
+}
+
 /* The tree of some of the hosts; the input's size chooses which. */
 static void use_team(const struct cn_topo *t, uint64_t seed)
 {
@@ -77,6 +96,10 @@ static void use_team(const struct cn_topo *t, uint64_t seed)
 	}
 	check(cn_tree_make(t, hosts, n, CN_TOPO_NONE, &tree, &err) == COLLNET_OK);
 	check(tree->v[0].size == tree->n && tree->v[0].hosts == n);
+	for (uint32_t x = 0; x < tree->n; x++) {
+		(void)cn_tree_rate(tree, x);
+	}
+	use_windows(t, hosts, n);
 	path = malloc((2 * (size_t)tree->height + 1) * sizeof(*path));
 	check(path);
 	for (uint32_t i = 0; i < n && i < 8; i++) {

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -33,6 +34,19 @@ static void pair_window__share_of_a_port(void **state)
 	assert_int_equal(cn_topo_pair_window(t, t->hosts, 3), 16);
 	assert_int_equal(cn_topo_pair_window(t, t->hosts, 4), 1); /* (8 - 3) / 3 */
 	assert_int_equal(cn_topo_pair_window(t, t->hosts, 8), 1); /* one at least */
+	cn_topo_free(t);
+}
+
+/* The only host of a file needs no link: no port limits it. */
+static void pair_window__host_without_a_link(void **state)
+{
+	static const char text[] = "host a\n";
+	struct cn_topo *t = NULL;
+
+	(void)state;
+	assert_int_equal(cn_topo_parse(text, strlen(text), "net", &t, NULL), COLLNET_OK);
+	assert_true(cn_topo_pair_window(t, t->hosts, 1) == COLLNET_WINDOW_OFF);
+	assert_true(cn_topo_port_holds(t, t->hosts, 1) >= 1000000);
 	cn_topo_free(t);
 }
 
@@ -72,6 +86,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pair_window__share_of_a_port),
+		cmocka_unit_test(pair_window__host_without_a_link),
 		cmocka_unit_test(few__of_an_exchange_at_once),
 		cmocka_unit_test(few__of_the_largest_topology),
 	};

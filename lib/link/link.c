@@ -336,10 +336,14 @@ void cn_link_release(struct cn_link *l)
 
 int cn_link_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
 {
-	return l->ops->send(l, frames, n);
+	const int r = l->ops->send(l, frames, n);
+
+	l->lost += r < 0 ? n : 0;
+	return r;
 }
 
 void cn_link_counters(struct cn_link *l, struct cn_link_counters *out)
 {
 	l->ops->counters(l, out);
+	out->send_errors += l->lost;
 }

@@ -64,6 +64,7 @@ struct cn_link {
 	int recv_fd;   /* readable when frames are available; -1: none */
 	int send_fd;   /* writable when the queue has room again; may equal recv_fd; -1: none */
 	uint64_t rate; /* bit/s, when it was opened; 0: not known */
+	uint64_t lost; /* frames that the caller lost because the interface went away */
 	enum cn_encapsulation encapsulation; /* that it adds; raw: none */
 	char interface[32];
 	int receive_buffer;	   /* receive buffer for super-frames, bytes; 0: none */

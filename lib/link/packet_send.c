@@ -263,7 +263,6 @@ static int refused(struct packet_link *p, int e)
 	case ENXIO:
 	case ENODEV:
 		cn_packet_gone(p, e);
-		p->counters.send_errors++;
 		return COLLNET_EIFACE;
 	default:
 		break;

@@ -238,7 +238,6 @@ static int pcap_link_send(struct cn_link *l, const struct cn_frame *frames, size
 		case ENXIO:
 		case ENODEV:
 			report_gone(p, strerror(e));
-			p->counters.send_errors++;
 			return i > 0 ? (int)i : COLLNET_EIFACE;
 		default:
 			/* Also ENOMEM, and ENOBUFS: the queueing discipline dropped it, and does

@@ -144,7 +144,6 @@ static int refused(struct udp_link *u, int e)
 		gone = check_interface(u);
 		if (gone != 0) {
 			cn_udp_gone(u, gone);
-			u->counters.send_errors++;
 			return COLLNET_EIFACE;
 		}
 		break;

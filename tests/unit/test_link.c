@@ -316,12 +316,16 @@ static void assert_works_again(struct cn_link *from, struct cn_link *to, uint32_
 
 static void down__said_once_and_back_again(void **state)
 {
-	struct cn_frame f = link_frame(link_a->mac, link_b->mac, ETHERTYPE, 1, 100);
+	const struct cn_frame one = link_frame(link_a->mac, link_b->mac, ETHERTYPE, 1, 100);
+	struct cn_frame f[3] = { one, one, one };
+	struct cn_link_counters n;
 	struct cn_rx_frame r;
 
 	(void)state;
 	assert_true(run_command("ip link set a0 down"));
-	assert_int_equal(cn_link_send(link_a, &f, 1), COLLNET_EIFACE);
+	assert_int_equal(cn_link_send(link_a, f, 3), COLLNET_EIFACE);
+	cn_link_counters(link_a, &n);
+	assert_int_equal(n.send_errors, 3);
 	/* The error that the kernel left on the socket must not keep waiting loops awake. */
 	for (int i = 0; i < 1000; i++) {
 		assert_int_equal(cn_link_recv(link_a, &r, 1), 0);

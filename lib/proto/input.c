@@ -150,10 +150,17 @@ static bool is_of_others(struct cn_node *n, const uint8_t from[6], const struct 
 	return true;
 }
 
+static void count_received(struct cn_node *n, const struct cn_rx_frame *f)
+{
+	const size_t bytes = CN_ETH_HEADER + cn_encapsulation_bytes(f->encapsulation) + f->len;
+
+	n->counters.frames_received++;
+	n->counters.bytes_received += bytes < CN_ETH_MIN ? CN_ETH_MIN : bytes;
+}
+
 void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 {
 	const uint8_t *to = f->ether, *from = f->ether + 6;
-	size_t bytes = CN_ETH_HEADER + cn_encapsulation_bytes(f->encapsulation) + f->len;
 	struct cn_wire w;
 	struct cn_peer *p;
 	enum cn_wire_fault fault;
@@ -181,9 +188,8 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 	if (is_of_others(n, from, f, &w)) {
 		return;
 	}
-	n->counters.bytes_received += bytes < CN_ETH_MIN ? CN_ETH_MIN : bytes;
 	if (w.type == CN_TYPE_HELLO && n->config.port == 0) {
-		n->counters.frames_received++;
+		count_received(n, f);
 		cn_hello_input(n, from, &w, cn_wire_body(f, &w));
 		return;
 	}
@@ -203,7 +209,7 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 		n->counters.bad_frames++;
 		return;
 	}
-	n->counters.frames_received++;
+	count_received(n, f);
 	p->validated = true;
 	p->hello.challenged = false;
 	cn_liveness_received(p);

@@ -15,7 +15,7 @@
 #define SEED 11u
 
 struct counts {
-	uint64_t bad, foreign, stale, received;
+	uint64_t bad, foreign, stale, received, bytes;
 };
 
 static struct pair *p;
@@ -89,6 +89,7 @@ static struct counts taken(void)
 		.foreign = b.foreign_frames - a.foreign_frames,
 		.stale = b.stale_frames - a.stale_frames,
 		.received = b.frames_received - a.frames_received,
+		.bytes = b.bytes_received - a.bytes_received,
 	};
 }
 
@@ -100,6 +101,7 @@ static void assert_counts(uint64_t bad, uint64_t foreign, uint64_t stale, uint64
 	assert_int_equal(c.foreign, foreign);
 	assert_int_equal(c.stale, stale);
 	assert_int_equal(c.received, received);
+	assert_int_equal(c.bytes, received * (frame_len < CN_ETH_MIN ? CN_ETH_MIN : frame_len));
 }
 
 static void input__lengths(void **state)

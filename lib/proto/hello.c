@@ -365,20 +365,23 @@ void cn_hello_input(struct cn_node *n, const uint8_t mac[6], const struct cn_wir
 {
 	struct cn_peer *p = cn_peer_by_mac(n, mac);
 	struct contents s = { .flags = w->flags, .echo = (uint64_t)w->seq << 32 | w->ack };
+	bool own_name;
 
 	if (!cn_hello_get(body, w->length, &s.body)) {
 		n->counters.bad_frames++;
 		return;
 	}
 	s.nonce = (uint64_t)w->stream << 32 | s.body.nonce;
-	if (strcmp(s.body.name, n->config.name) == 0 && (w->flags & CN_FLAG_BYE) == 0) {
-		/* Neither sends a nonce, so no session begins. */
+	own_name = strcmp(s.body.name, n->config.name) == 0;
+	if (own_name && (w->flags & CN_FLAG_BYE) == 0) {
 		record_name_conflict(n, mac, s.body.name);
 	}
 	if ((w->flags & CN_FLAG_BYE) != 0) {
 		process_bye(n, p, w, s.body.nonce);
 	} else if ((w->flags & CN_FLAG_UNICAST) != 0 && s.nonce == 0) {
 		n->counters.bad_frames++;
+	} else if (p == NULL && own_name) {
+		return; /* no session is possible, and the replies would never end */
 	} else if (p == NULL) {
 		reply_unvalidated(n, mac, &s);
 	} else if ((w->flags & CN_FLAG_UNICAST) == 0) {

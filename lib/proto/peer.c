@@ -230,6 +230,7 @@ void cn_peer_up(struct cn_peer *p)
 	cn_path_reset(p);
 	p->path_reply = (struct cn_path_reply){ 0 };
 	p->validated = p->live.timed_out = p->reset_due = false;
+	p->live.last_session_rx = 0;
 	p->unheard = 0;
 	p->state = CN_PEER_UP;
 	n->names[p->index] = cn_name_hash(p->name);

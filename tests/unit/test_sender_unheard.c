@@ -108,12 +108,29 @@ static void sender__heard_beside_the_window(void **state)
 	pair_free(p);
 }
 
+/* What an earlier incarnation sent is of another session. */
+static void sender__heard_before_a_restart(void **state)
+{
+	struct pair *p = pair_up(2, SEED);
+
+	(void)state;
+	p->gaps_allowed = true;
+	pair_exchange(p, 0, 1);
+	assert_true(pair_peer(p, 0, 1)->live.last_session_rx > 0);
+	pair_stop(p, 1);
+	pair_start(p, 1);
+	assert_true(pair_run_up(p, 3000 * CN_MS));
+	assert_int_equal(pair_peer(p, 0, 1)->live.last_session_rx, 0);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sender__two_never_heard),
 		cmocka_unit_test(sender__lost_beside_the_window),
 		cmocka_unit_test(sender__heard_beside_the_window),
+		cmocka_unit_test(sender__heard_before_a_restart),
 	};
 
 	print_message("seed %u\n", SEED);

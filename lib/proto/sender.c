@@ -124,6 +124,7 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 	struct cn_rtx_queue *q = &t->queue;
 	cn_time sample = 0;
 	uint32_t acked, in_flight = cn_rtx_in_flight(q);
+	bool resent = false;
 
 	if (!cn_serial_within(q->una, ack, q->end) || ack == q->una) {
 		return;
@@ -132,7 +133,8 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 	for (uint32_t seq = q->una; seq != ack; seq++) {
 		struct cn_rtx_frame *f = cn_rtx_at(q, seq);
 
-		sample = f->resent ? 0 : p->node->now - f->sent_at;
+		sample = p->node->now - f->sent_at;
+		resent |= f->resent;
 		sample_loss(p, f->resent);
 		release(p, f);
 	}
@@ -144,7 +146,8 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 		q->next = ack;
 		cn_rtx_skip_sacked(q);
 	}
-	if (sample != 0) {
+	/* Karn; and what followed a lost frame has waited for its retransmission. */
+	if (sample != 0 && !resent) {
 		cn_rtt_sample(&t->rtt, sample);
 	}
 	t->backoff = t->una_resends = 0;

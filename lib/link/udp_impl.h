@@ -20,6 +20,7 @@
 #define UDP_IOVECS     (4 * CN_SUPER_FRAME_MAX) /* of two super-frames */
 #define UDP_SILENCE    16			/* broadcasts */
 #define UDP_SINGLES    512u
+#define UDP_STRANGERS  4u /* log lines about unlisted senders */
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
@@ -59,9 +60,9 @@ struct udp_link {
 	bool gso;	     /* the kernel has UDP_SEGMENT */
 	bool single_logged;
 	struct udp_single single[UDP_SINGLES];
-	bool gone;			 /* the loss of the interface is logged */
-	struct sockaddr_in last_unknown; /* the last one logged */
-	uint32_t unknown;		 /* number logged */
+	bool gone;					/* the loss of the interface is logged */
+	struct sockaddr_in unknown_from[UDP_STRANGERS]; /* those logged */
+	uint32_t unknown;				/* their number */
 	struct cn_link_counters counters;
 
 	uint8_t *buffers; /* UDP_RECV_BATCH of RECV_BYTES */

@@ -24,9 +24,8 @@
 #include "link/kinds.h"
 #include "link/udp_impl.h"
 
-#define RECV_BYTES   65536
-#define POLLS_MAX    4	/* recvmmsg() calls in a row without a frame of a node */
-#define UNKNOWN_LOGS 4u /* log lines about unlisted senders */
+#define RECV_BYTES 65536
+#define POLLS_MAX  4 /* recvmmsg() calls in a row without a frame of a node */
 
 void cn_udp_gone(struct udp_link *u, int e)
 {
@@ -57,17 +56,20 @@ static void report_unknown(struct udp_link *u, const struct sockaddr_in *from)
 {
 	char text[INET_ADDRSTRLEN];
 
-	if (u->unknown == UNKNOWN_LOGS ||
-	    (u->unknown > 0 && cn_udp_address_order(from, &u->last_unknown) == 0)) {
+	if (u->unknown == UDP_STRANGERS) {
 		return;
 	}
-	u->last_unknown = *from;
-	u->unknown++;
+	for (uint32_t i = 0; i < u->unknown; i++) {
+		if (cn_udp_address_order(from, &u->unknown_from[i]) == 0) {
+			return;
+		}
+	}
+	u->unknown_from[u->unknown++] = *from;
 	cn_log(COLLNET_LOG_WARNING, "interface %s: %s:%u %s, so its frames are dropped%s",
 	       u->link.interface, inet_ntop(AF_INET, &from->sin_addr, text, sizeof(text)),
 	       ntohs(from->sin_port),
 	       u->peers.group ? "has another port than this node" : "is not in the list of peers",
-	       u->unknown == UNKNOWN_LOGS ? "; others are not logged" : "");
+	       u->unknown == UDP_STRANGERS ? "; others are not logged" : "");
 }
 
 static bool receives_from_listed(struct udp_link *u, const struct sockaddr_in *from)

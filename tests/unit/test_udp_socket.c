@@ -363,6 +363,11 @@ static void udp_link__not_in_the_list(void **state)
 	assert_int_equal(logged_lines, 1);
 	assert_non_null(strstr(logged,
 			       "interface lo: 127.0.0.1:40002 is not in the list of peers"));
+	for (uint16_t i = 0; i < 4; i++) { /* two in turns */
+		send_from("127.0.0.1", PORT_B + 1 + i % 2, b);
+	}
+	assert_silent(b);
+	assert_int_equal(logged_lines, 2);
 	for (uint16_t i = 1; i < 100; i++) {
 		send_from("127.0.0.1", PORT_B + 1 + i, b);
 	}

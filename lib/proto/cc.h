@@ -6,8 +6,9 @@
  * Deviations: the first window is configured (initial_cwnd); cwnd never falls below 2; after a loss
  * without a timeout cwnd is half of the frames in flight, but not less than half of cwnd or 8,
  * whichever is smaller, because a flight may be small for want of data and not for want of room;
- * retransmissions that are lost decrease it again (RFC 5681, 4.3) only after the second one;
- * slow start grows only while at least half of cwnd is in use (compare RFC 7661).
+ * retransmissions that are lost decrease it again (RFC 5681, 4.3) only after the second one; slow
+ * start adds one frame for each acknowledged one, and grows only while at least half of cwnd is in
+ * use (compare RFC 7661); an idle time does not decrease cwnd.
  *
  * Invariant: 2 <= cwnd <= the Go-Back-N window.
  */

@@ -330,6 +330,23 @@ int tool_parse_permutation(const char *text, enum cn_permutation *out, struct cn
 	return COLLNET_OK;
 }
 
+/* What getopt has refused: of a long option, the word before optind; of a letter among several,
+ * none yet. */
+static int refuse(const char *word, const struct option *options)
+{
+	const size_t n = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
+
+	if (optopt == 0) {
+		return tool_usage("unknown or ambiguous option '%.40s'", word);
+	}
+	for (const struct option *o = options; n > 0 && o->name != NULL; o++) {
+		if (o->val == optopt && strncmp(o->name, word + 2, n) == 0) {
+			return tool_usage("--%s takes no value", o->name);
+		}
+	}
+	return tool_usage("unknown option '-%c'", optopt);
+}
+
 /* `shorts`: how getopt is to go through the words; "+:h" ends at the first that is no option. */
 static int parse_options(int argc, char **argv, const char *shorts, const struct option *options,
 			 tool_option_fn *take, void *into)
@@ -343,11 +360,8 @@ static int parse_options(int argc, char **argv, const char *shorts, const struct
 		if (opt == 'h') {
 			return -1;
 		}
-		if (opt == '?' && optopt != 0 && strncmp(argv[optind - 1], "--", 2) != 0) {
-			return tool_usage("unknown option '-%c'", optopt);
-		}
 		if (opt == '?') {
-			return tool_usage("unknown or ambiguous option '%.40s'", argv[optind - 1]);
+			return refuse(argv[optind - 1], options);
 		}
 		if (opt == ':') {
 			return tool_usage("%.40s needs a value", argv[optind - 1]);

@@ -34,6 +34,13 @@ sim 2 alltoall --shape --sizes 1k
 has '^collnet sim: --shape needs a value;' err
 sim 2 alltoall --shape 4 --csv ''
 has '^collnet sim: --csv: its value is empty' err
+# getopt stands before a word of several letters until it has refused all of them
+sim 2 --verify -np 4 alltoall --shape 4
+has "^collnet sim: unknown option '-n';" err
+sim 2 alltoall --shape 4 --verify=yes
+has '^collnet sim: --verify takes no value;' err
+sim 2 alltoall --shape 4 --verfy
+has "^collnet sim: unknown or ambiguous option '--verfy';" err
 sim 2 --experiment loss --quick --loss 5
 has 'takes only --seed, --output and --quick, not --loss' err
 # The listed operations are accepted.

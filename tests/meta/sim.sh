@@ -116,6 +116,19 @@ has '"bytes_per_pair": 1024,.*"frames_resent": 0,.*"error": null}$'
 has '"time_us": null,.*"frames_resent": null,.*"drops": null,.*"error": "blocks of 512 MiB'
 [ "$(cut -d, -f10 "$t/csv" | tail -n 1)" = "" ] || fail "a count of a case that failed"
 
+# ---- nothing is faster than the best time -------------------------------------------------
+# within OPERATION OPTION...: % best is at most 100.
+within() {
+	sim 0 "$@" --json
+	grep -o '"of_best": [^,]*' "$t/out" | awk '$2 > 1.01 { bad = 1 } END { exit bad || NR == 0 }' ||
+		fail "faster than the best time"
+}
+for op in alltoall allgather gather scatter allreduce reduce_scatter; do
+	within $op --shape 16 --rate 100mbit --sizes 8,200,1k --algorithm all
+	within $op --shape 8x2 --rate 100mbit --sizes 8,200,1k --algorithm all --local 4
+done
+within alltoall --shape 16 --rate 20mbit --lab --sizes 8,1k,16k --iterations 20
+
 # ---- the headers of frames: 1,460 bytes are one frame without the 28 bytes of udp or the 24 of a tag ----
 frames() {
 	sim 0 alltoall --shape 2 --sizes 1460 --iterations 1 --warmup 0 --json "$@"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The wire limit on known shapes, by hand, and the summary of times. */
+/* The wire limit on known shapes and in simulated clusters, by hand, and the summary of times. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tools/measure/model.h"
+#include "tools/sim/model.h"
 
 #define MBIT 1000000ull
 #define MOST 64
@@ -257,6 +258,89 @@ static void summary__percentiles(void **state)
 	assert_true(isnan(measure_summary(v, 0).median));
 }
 
+static double eq7_us(const struct fixture *f, enum measure_op op, uint64_t bytes)
+{
+	struct cn_sim_config c;
+	struct sim_model m;
+
+	cn_sim_config_init(&c);
+	c.topo = f->topo;
+	sim_model(&c, &f->place, op, bytes, &m);
+	return m.eq7;
+}
+
+/* Blocks that one message has need fewer frames, and no header each. */
+static void simulated__messages(void **state)
+{
+	static const enum measure_op of_node[] = { MEASURE_SCATTER, MEASURE_GATHER,
+						   MEASURE_REDUCE_SCATTER };
+	struct fixture f;
+
+	(void)state;
+	shape(&f, "16", 100 * MBIT, 0, 1);
+	/* 8 bytes: 24 + 14, to 60, and 24 */
+	assert_near(eq7_us(&f, MEASURE_BCAST, 8), 84 * 0.08);
+	assert_near(eq7_us(&f, MEASURE_ALLTOALL, 8), 15 * 84 * 0.08);
+	assert_near(eq7_us(&f, MEASURE_GATHER, 8), 15 * 84 * 0.08);
+	/* 15 blocks together, and of 1,000 bytes: 10 full frames, and one with 240 */
+	assert_near(eq7_us(&f, MEASURE_ALLGATHER, 8), (24 + 14 + 120 + 24) * 0.08);
+	assert_near(eq7_us(&f, MEASURE_ALLGATHER, 1000), (10 * 1538 + 302) * 0.08);
+	cn_topo_free(f.topo);
+	/* four ranks a node: 16 blocks between two nodes, 4 of one, 12 from all others */
+	shape(&f, "4", 100 * MBIT, 0, 4);
+	assert_near(eq7_us(&f, MEASURE_ALLTOALL, 8), 3 * (62 + 128) * 0.08);
+	for (size_t i = 0; i < sizeof(of_node) / sizeof(of_node[0]); i++) {
+		assert_near(eq7_us(&f, of_node[i], 8), 3 * (62 + 32) * 0.08);
+	}
+	assert_near(eq7_us(&f, MEASURE_ALLGATHER, 8), (62 + 96) * 0.08);
+	cn_topo_free(f.topo);
+	/* the uplinks are slow: 8 of 16 blocks */
+	shape(&f, "8x2", 100 * MBIT, 10 * MBIT, 1);
+	assert_near(eq7_us(&f, MEASURE_ALLGATHER, 8), (62 + 64) * 0.8);
+	cn_topo_free(f.topo);
+}
+
+/* Eq. 2 and 6 count the messages of nodes. */
+static void simulated__exchange_of_nodes(void **state)
+{
+	struct cn_sim_config c;
+	struct sim_model m;
+	struct fixture f;
+
+	(void)state;
+	cn_sim_config_init(&c);
+	shape(&f, "4", 100 * MBIT, 0, 4);
+	c.topo = f.topo;
+	sim_model(&c, &f.place, MEASURE_ALLTOALL, 8, &m);
+	assert_near(m.eq2, 3 * 190 * 0.08 + m.t_w);
+	assert_near(m.eq6, 3 * 190 * 0.08 + 3 * m.t_w);
+	cn_topo_free(f.topo);
+}
+
+/* Token buckets count neither preamble nor gap, and do not hold a frame up for its own time. */
+static void simulated__token_buckets(void **state)
+{
+	struct cn_sim_config c;
+	struct sim_model m;
+	struct fixture f;
+
+	(void)state;
+	cn_sim_config_init(&c);
+	shape(&f, "16", 100 * MBIT, 0, 1);
+	c.topo = f.topo;
+	c.buckets = true;
+	c.latency = 1000;
+	c.delay = 2000;
+	sim_model(&c, &f.place, MEASURE_ALLTOALL, 2 * 1476, &m);
+	assert_near(m.g, 121.12);
+	assert_near(m.t_w, 2 * 1 + 2 - 121.12);
+	assert_near(m.eq2, 15 * 2 * 121.12 + 2 * 1 + 2 - 121.12);
+	assert_near(m.eq7, 15 * 2 * 121.12);
+	sim_model(&c, &f.place, MEASURE_ALLTOALL, 1, &m);
+	assert_near(m.eq7, 15 * 60 * 0.08);
+	cn_topo_free(f.topo);
+}
+
 static void median__of_doubles(void **state)
 {
 	double v[] = { 3, 1, 2, 10 };
@@ -281,6 +365,9 @@ int main(void)
 		cmocka_unit_test(iterations__follow_the_limit),
 		cmocka_unit_test(payload__counts_other_ranks_only),
 		cmocka_unit_test(summary__percentiles),
+		cmocka_unit_test(simulated__messages),
+		cmocka_unit_test(simulated__exchange_of_nodes),
+		cmocka_unit_test(simulated__token_buckets),
 		cmocka_unit_test(median__of_doubles),
 	};
 

@@ -101,9 +101,10 @@ static bool place_ranks(const struct measure_layout *p, struct place *places)
 	return true;
 }
 
-/* Seconds that a block of one bit takes on the busiest link; it also counts branches. NAN: a rate
- * is not known. */
-static double busiest_link(enum measure_op op, const struct measure_layout *p, struct place *places)
+/* Seconds that a block of one bit takes on the busiest link, which *most cross; it also counts
+ * branches. NAN: a rate is not known. */
+static double busiest_link(enum measure_op op, const struct measure_layout *p, struct place *places,
+			   double *most)
 {
 	const struct cn_topo *t = p->topo;
 	double worst = 0;
@@ -126,20 +127,24 @@ static double busiest_link(enum measure_op op, const struct measure_layout *p, s
 		places[v].capacity += capacity;
 		places[parent].branches++;
 		places[parent].capacity += capacity;
-		worst = fmax(worst, blocks / capacity);
+		if (blocks / capacity > worst) {
+			worst = blocks / capacity;
+			*most = blocks;
+		}
 	}
 	return worst;
 }
 
-/* Seconds that a block of one bit takes, over all links and all branches of a vertex. */
-static double tree_seconds_a_bit(enum measure_op op, const struct measure_layout *p)
+/* Seconds that a block of one bit takes, over all links and all branches of a vertex; *blocks cross
+ * the busiest link. */
+static double tree_seconds_a_bit(enum measure_op op, const struct measure_layout *p, double *blocks)
 {
 	const uint32_t n = p->topo->nvertices;
 	struct place *places = calloc(n > 0 ? n : 1, sizeof(*places));
 	double worst = NAN;
 
 	if (places != NULL && place_ranks(p, places)) {
-		worst = busiest_link(op, p, places);
+		worst = busiest_link(op, p, places, blocks);
 		for (uint32_t v = 0; v < n && !isnan(worst); v++) {
 			const struct place *at = &places[v];
 
@@ -154,7 +159,7 @@ static double tree_seconds_a_bit(enum measure_op op, const struct measure_layout
 
 double measure_limit_us(enum measure_op op, const struct measure_layout *p, uint64_t bytes)
 {
-	double seconds;
+	double seconds, blocks;
 
 	if (p->nodes < 2) {
 		return NAN;
@@ -162,12 +167,20 @@ double measure_limit_us(enum measure_op op, const struct measure_layout *p, uint
 	if (p->rate != 0) {
 		seconds = node_blocks(op, p) / (double)p->rate;
 	} else if (p->topo != NULL) {
-		seconds = tree_seconds_a_bit(op, p);
+		seconds = tree_seconds_a_bit(op, p, &blocks);
 	} else {
 		return NAN;
 	}
 	seconds *= (double)bytes * 8;
 	return seconds > 0 ? seconds * 1e6 : NAN; /* NAN stays NAN */
+}
+
+double measure_limit_blocks(enum measure_op op, const struct measure_layout *p)
+{
+	double blocks = NAN;
+
+	(void)tree_seconds_a_bit(op, p, &blocks);
+	return blocks;
 }
 
 double measure_payload(enum measure_op op, uint32_t ranks, uint64_t bytes)

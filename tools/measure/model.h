@@ -45,6 +45,9 @@ struct measure_layout {
  */
 double measure_limit_us(enum measure_op op, const struct measure_layout *p, uint64_t bytes);
 
+/* Blocks that cross the busiest link of the topology, in its busier direction; NAN: none do. */
+double measure_limit_blocks(enum measure_op op, const struct measure_layout *p);
+
 /* Payload in bytes that the busiest node must send or receive for one operation. */
 double measure_node_bytes(enum measure_op op, const struct measure_layout *p, uint64_t bytes);
 

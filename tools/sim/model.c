@@ -9,7 +9,9 @@
 #include "proto/wire.h"
 #include "tools/sim/model.h"
 
-#define WIRE_OVERHEAD 24u /* preamble, checksum, gap between frames: as in tools/sim/core */
+/* Preamble, checksum, gap between frames: as in tools/sim/core, where token buckets do not count
+ * them. */
+#define WIRE_OVERHEAD 24u
 
 static uint32_t frame_overhead(const struct cn_sim_config *c)
 {
@@ -21,7 +23,8 @@ static double wire_bytes(const struct cn_sim_config *c, uint64_t payload)
 {
 	uint64_t frame = CN_HEAD + frame_overhead(c) + payload;
 
-	return (double)((frame < CN_ETH_MIN ? CN_ETH_MIN : frame) + WIRE_OVERHEAD);
+	return (double)((frame < CN_ETH_MIN ? CN_ETH_MIN : frame) +
+			(c->buckets ? 0 : WIRE_OVERHEAD));
 }
 
 static uint64_t full_frame(const struct cn_sim_config *c)
@@ -56,14 +59,15 @@ static double block_gaps(const struct cn_sim_config *c, uint64_t bytes, double r
 	return rest > 0 || bytes == 0 ? sum + frame_gap(c, rest, rate) : sum;
 }
 
-/* Seconds of a frame on a link; cutting through, of what a switch needs to see of it. */
+/* Seconds of a frame on a link; cutting through, of what a switch needs to see of it. A token
+ * bucket does not hold it up. */
 static double link_seconds(const struct cn_sim_config *c, const struct cn_topo_link *l,
 			   uint64_t payload, bool whole)
 {
 	double rate = (double)(l->rate * l->channels);
 	double bytes = whole || !c->cut_through ? wire_bytes(c, payload) : 64;
 
-	return bytes * 8 / rate + (double)c->latency / 1e9;
+	return (c->buckets ? 0 : bytes * 8 / rate) + (double)c->latency / 1e9;
 }
 
 /*
@@ -110,22 +114,42 @@ static double slowest_host(const struct cn_topo *t)
 	return rate;
 }
 
-/* Eq. 2 and 6, an exchange of nodes with equally many ranks; seconds. */
+/* Eq. 2 and 6, an exchange of nodes with equally many ranks; seconds. `bytes` of a message between
+ * two nodes. */
 static void exchange(const struct cn_sim_config *c, const struct measure_layout *p, uint64_t bytes,
 		     struct sim_model *out)
 {
-	double rate = slowest_host(p->topo), local = (double)p->ranks / p->nodes;
-	double blocks = local * ((double)p->ranks - local), kg = block_gaps(c, bytes, rate);
+	double rate = slowest_host(p->topo), messages = p->nodes - 1;
+	double kg = block_gaps(c, bytes, rate), rounds = p->nodes - 1 + p->nodes % 2;
 	uint64_t full = full_frame(c), rest = bytes % full;
 	uint64_t last = rest > 0 || bytes == 0 ? rest : full;
-	double rounds = p->nodes - 1 + p->nodes % 2;
 
 	out->g = frame_gap(c, full, rate) * 1e6;
 	out->t_w = (longest_path(c, p->topo, last) - frame_gap(c, last, rate) +
 		    (double)(c->o_send + c->o_recv + c->u_recv) / 1e9) *
 		   1e6;
-	out->eq2 = blocks * kg * 1e6 + out->t_w;
-	out->eq6 = blocks * kg * 1e6 + rounds * out->t_w;
+	out->eq2 = messages * kg * 1e6 + out->t_w;
+	out->eq6 = messages * kg * 1e6 + rounds * out->t_w;
+}
+
+/* Bytes of a message on the busiest link: the blocks of the ranks of two nodes, or of one, have no
+ * frames of their own; in an allgather, which can double, nor do those of all nodes. */
+static uint64_t message_bytes(enum measure_op op, const struct measure_layout *p, uint64_t bytes)
+{
+	uint64_t local = p->nodes > 0 ? p->ranks / p->nodes : 1;
+
+	switch (op) {
+	case MEASURE_ALLTOALL:
+		return local * local * bytes;
+	case MEASURE_SCATTER:
+	case MEASURE_GATHER:
+	case MEASURE_REDUCE_SCATTER:
+		return local * bytes;
+	case MEASURE_ALLGATHER:
+		return (uint64_t)measure_limit_blocks(op, p) * bytes;
+	default:
+		return bytes;
+	}
 }
 
 void sim_model(const struct cn_sim_config *c, const struct measure_layout *place,
@@ -135,10 +159,12 @@ void sim_model(const struct cn_sim_config *c, const struct measure_layout *place
 
 	*out = (struct sim_model){ NAN, NAN, NAN, NAN, NAN, NAN };
 	if (isfinite(payload) && bytes > 0) {
-		out->eq7 = payload * block_bytes(c, bytes) / (double)bytes;
+		const uint64_t message = message_bytes(op, place, bytes);
+
+		out->eq7 = payload * block_bytes(c, message) / (double)message;
 	}
 	if (op == MEASURE_ALLTOALL && place->nodes > 1) {
-		exchange(c, place, bytes, out);
+		exchange(c, place, message_bytes(op, place, bytes), out);
 	}
 	out->best = fmax(out->eq2, out->eq7); /* fmax leaves out a NAN */
 }

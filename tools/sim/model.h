@@ -19,7 +19,7 @@ struct sim_model {
 	double best;   /* the larger of Eq. 7 and Eq. 2 */
 	double g, t_w; /* of a full frame, of the last frame of a block */
 };
-/* place->topo says all rates. */
+/* place->topo says all rates; all nodes have equally many ranks. */
 void sim_model(const struct cn_sim_config *c, const struct measure_layout *place,
 	       enum measure_op op, uint64_t bytes, struct sim_model *out);
 

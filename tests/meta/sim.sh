@@ -116,6 +116,12 @@ has '"bytes_per_pair": 1024,.*"frames_resent": 0,.*"error": null}$'
 has '"time_us": null,.*"frames_resent": null,.*"drops": null,.*"error": "blocks of 512 MiB'
 [ "$(cut -d, -f10 "$t/csv" | tail -n 1)" = "" ] || fail "a count of a case that failed"
 
+# ---- what is not known, and what a row does not have --------------------------------------
+sim 0 alltoall --shape 4x2 --sizes 1k --algorithm shuffle,aapc --contention-aware off --json
+has '"cpu_s_per_gib": null,.*"daemon_rss_bytes": null,'
+has '"algorithm": "shuffle", .*"contention_aware": false'
+has '"algorithm": "aapc", "permutation": null, "contention_aware": true'
+
 # ---- nothing is faster than the best time -------------------------------------------------
 # within OPERATION OPTION...: % best is at most 100.
 within() {

@@ -378,7 +378,7 @@ static int finish(struct coll *k, struct contest *t)
 	measure_result_init(&r, &b->m, k->bytes);
 	r.algorithm = t->row->name;
 	r.permutation = measure_permutation(&b->m, t->row);
-	r.contention_aware = &b->m.modifiers.contention_aware;
+	r.contention_aware = measure_contention_aware(&b->m, t->row);
 	r.window = measure_window(&b->m, t->row);
 	r.iterations = k->iterations;
 	r.ns = measure_summary(t->ns, k->iterations);

@@ -207,6 +207,13 @@ struct cn_choice measure_choice(const struct measure *m, const struct cn_algorit
 	return (struct cn_choice){ row, m->modifiers.permutation, m->modifiers.contention_aware };
 }
 
+const bool *measure_contention_aware(const struct measure *m, const struct cn_algorithm *row)
+{
+	static const bool always = true;
+
+	return row->permuted ? &m->modifiers.contention_aware : &always;
+}
+
 const char *measure_permutation(const struct measure *m, const struct cn_algorithm *row)
 {
 	enum cn_permutation p = m->modifiers.permutation;

@@ -129,7 +129,9 @@ int measure_choose(struct measure *m, uint64_t bytes,
 int measure_predict(struct measure *m, uint64_t bytes, const struct cn_algorithm *row, double *us);
 /* The row with the modifiers that it takes. */
 struct cn_choice measure_choice(const struct measure *m, const struct cn_algorithm *row);
-/* The permutation that a row runs with, NULL: it has none; and its global window. */
+/* What a row runs with: whether nodes have contention-aware numbers, as in measure_choice(); its
+ * permutation, NULL: it has none; and its global window. */
+const bool *measure_contention_aware(const struct measure *m, const struct cn_algorithm *row);
 const char *measure_permutation(const struct measure *m, const struct cn_algorithm *row);
 uint32_t measure_window(const struct measure *m, const struct cn_algorithm *row);
 

@@ -96,7 +96,8 @@ void measure_report_keys(struct json *j, const struct measure *m, const struct m
 	measure_report_bool(j, "verified", r->verified);
 	json_double(j, "bandwidth_mbit_per_node", r->bandwidth, 3);
 	count(j, "ring_drops", r, r->ring_drops);
-	json_uint(j, m->direct ? "transport_rss_bytes" : "daemon_rss_bytes", r->rss_bytes);
+	json_double(j, m->direct ? "transport_rss_bytes" : "daemon_rss_bytes",
+		    r->rss_bytes > 0 ? (double)r->rss_bytes : NAN, 0);
 	if (isfinite(r->slowest_ns)) {
 		json_double(j, "slowest_rank_us", r->slowest_ns / 1e3, 3);
 	}

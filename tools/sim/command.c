@@ -147,7 +147,7 @@ static void result_init(const struct run *r, const struct cn_algorithm *row, uin
 	measure_result_init(res, m, bytes);
 	res->algorithm = row->name;
 	res->permutation = measure_permutation(m, row);
-	res->contention_aware = &m->modifiers.contention_aware;
+	res->contention_aware = measure_contention_aware(m, row);
 	res->window = measure_window(m, row);
 	res->iterations = m->o->iterations;
 	res->limit_us = measure_limit_us(m->o->op, &m->place, bytes);

@@ -135,6 +135,10 @@ for op in alltoall allgather gather scatter allreduce reduce_scatter; do
 done
 within alltoall --shape 16 --rate 20mbit --lab --sizes 8,1k,16k --iterations 20
 
+# ---- buffers are those of the operation ---------------------------------------------------
+sim 0 bcast --shape 64 --sizes 3m --verify --iterations 1 --warmup 0
+has ' right '
+
 # ---- the headers of frames: 1,460 bytes are one frame without the 28 bytes of udp or the 24 of a tag ----
 frames() {
 	sim 0 alltoall --shape 2 --sizes 1460 --iterations 1 --warmup 0 --json "$@"

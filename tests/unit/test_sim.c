@@ -386,6 +386,34 @@ static void host__crash_at_any_time(void **state)
 	}
 }
 
+/* Buffers are of an operation: one block, or one of every rank; for any, that of all. */
+static void job__room_by_operation(void **state)
+{
+	static const struct {
+		enum cn_op_kind op;
+		uint64_t send, recv; /* blocks */
+	} cases[] = {
+		{ 0, 5, 5 },
+		{ CN_OP_ALLTOALL, 5, 5 },
+		{ CN_OP_ALLGATHER, 1, 5 },
+		{ CN_OP_BCAST, 1, 1 },
+		{ CN_OP_SCATTER, 5, 1 },
+		{ CN_OP_GATHER, 1, 5 },
+		{ CN_OP_ALLREDUCE, 1, 1 },
+		{ CN_OP_REDUCE_SCATTER, 5, 1 },
+		{ CN_OP_BARRIER, 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t send = 1, recv = 1;
+
+		cn_job_room(cases[i].op, 1000, 5, &send, &recv);
+		assert_int_equal(send, cases[i].send * 1000);
+		assert_int_equal(recv, cases[i].recv * 1000);
+	}
+}
+
 /* ---- faults --------------------------------------------------------------------------- */
 
 /* A deaf port sends, and hears nothing. */
@@ -438,6 +466,7 @@ static void new__refuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(job__room_by_operation),
 		cmocka_unit_test(seed__same_run_bit_for_bit),
 		cmocka_unit_test(seed__another_run),
 		cmocka_unit_test(ahead__who_only_sends),

@@ -162,7 +162,11 @@ static int next_job(struct cn_sim *s, const struct sim_case *c, struct sim_armed
 		    struct sim_outcome *out, struct cn_err *err)
 {
 	const struct cn_job_config jc = {
-		.local = c->local, .bytes = c->args.bytes, .shared = !c->verify, .name = "next"
+		.local = c->local,
+		.bytes = c->args.bytes,
+		.op = c->args.op,
+		.shared = !c->verify,
+		.name = "next",
 	};
 	struct cn_coll_args args = c->args;
 	struct cn_err why = { 0 };
@@ -258,6 +262,7 @@ static int run_job(struct cn_sim *s, const struct sim_case *c, struct sim_armed 
 {
 	const struct cn_job_config jc = { .local = c->local,
 					  .bytes = c->args.bytes,
+					  .op = c->args.op,
 					  .combining = c->combining,
 					  .shared = !c->verify };
 	uint64_t *ns = calloc(2 * (size_t)c->iterations, sizeof(*ns));

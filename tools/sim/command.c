@@ -121,18 +121,30 @@ static int locate(struct run *r, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-/* Whether the buffers of a size fit, those of every rank or those that all share. */
+/* Whether the buffers of a size fit, those of every rank or those that all share. Of a reduction
+ * every rank has partial results, but of those of a reduce-scatter it touches few. */
 static int check_memory(const struct run *r, uint64_t bytes, struct cn_err *err)
 {
-	uint64_t each = 2 * bytes * r->m.place.ranks,
-		 all = r->o->measure.verify ? each * r->m.place.ranks : each;
+	const enum cn_op_kind op = measure_op_kind(r->o->measure.op);
+	const uint32_t ranks = r->m.place.ranks;
+	const struct cn_call call = { .op = op,
+				      .bytes = bytes,
+				      .ranks = ranks,
+				      .nodes = r->m.place.nodes,
+				      .local = r->o->local };
+	uint64_t send, recv, all;
 	char text[TOOL_TEXT];
 
-	if (bytes > 0 && (each / bytes / 2 != r->m.place.ranks || all > BUFFERS_MAX)) {
+	cn_job_room(op, bytes, ranks, &send, &recv);
+	all = (send + recv) * (r->o->measure.verify ? ranks : 1);
+	if (op != CN_OP_REDUCE_SCATTER) {
+		all += cn_call_scratch_bytes(&call) * ranks;
+	}
+	if (all > BUFFERS_MAX) {
 		return cn_fail(err, COLLNET_ELIMIT,
 			       "blocks of %s for %u ranks need more than 8 GiB "
 			       "of buffers%s",
-			       tool_format_size(bytes, text), r->m.place.ranks,
+			       tool_format_size(bytes, text), ranks,
 			       r->o->measure.verify ? "; without --verify all ranks share them"
 						    : "");
 	}

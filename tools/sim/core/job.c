@@ -114,11 +114,23 @@ static void ended(struct cn_done *d, int status, const char *text)
 	r->job->done++;
 }
 
+/* The root, rank 0, and the others have different ones. */
+void cn_job_room(enum cn_op_kind op, uint64_t bytes, uint32_t ranks, uint64_t *send, uint64_t *recv)
+{
+	*send = *recv = op == 0 ? bytes * ranks : 0;
+	for (uint32_t rank = 0; op != 0 && rank < 2; rank++) {
+		const struct cn_call c = { .op = op, .bytes = bytes, .rank = rank, .ranks = ranks };
+
+		*send = cn_call_send_bytes(&c) > *send ? cn_call_send_bytes(&c) : *send;
+		*recv = cn_call_recv_bytes(&c) > *recv ? cn_call_recv_bytes(&c) : *recv;
+	}
+}
+
 int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **out,
 	       struct cn_err *err)
 {
 	struct cn_job *j = calloc(1, sizeof(*j));
-	uint64_t bytes = c->bytes * (c->hosts != 0 ? c->hosts : cn_sim_hosts(s)) * c->local;
+	uint64_t send, recv;
 	bool ok = j != NULL;
 
 	if (c->local < 1 || c->hosts > cn_sim_hosts(s)) {
@@ -133,12 +145,13 @@ int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **
 		j->config.hosts = c->hosts != 0 ? c->hosts : cn_sim_hosts(s);
 		j->config.name = c->name != NULL ? c->name : "sim";
 		j->nranks = j->config.hosts * c->local;
+		cn_job_room(c->op, c->bytes, j->nranks, &send, &recv);
 		j->ranks = calloc(j->nranks, sizeof(*j->ranks));
 		ok = j->ranks != NULL;
 	}
 	if (ok && c->shared) {
-		j->shared_send = calloc(1, bytes + 1);
-		j->shared_recv = calloc(1, bytes + 1);
+		j->shared_send = calloc(1, send + 1);
+		j->shared_recv = calloc(1, recv + 1);
 		ok = j->shared_send != NULL && j->shared_recv != NULL;
 	}
 	for (uint32_t i = 0; ok && i < j->nranks; i++) {
@@ -148,8 +161,8 @@ int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **
 		r->result.host = i / c->local;
 		r->join.fn = joined;
 		r->op.fn = ended;
-		r->send = c->shared ? j->shared_send : malloc(bytes + 1);
-		r->recv = c->shared ? j->shared_recv : malloc(bytes + 1);
+		r->send = c->shared ? j->shared_send : malloc(send + 1);
+		r->recv = c->shared ? j->shared_recv : malloc(recv + 1);
 		ok = r->send != NULL && r->recv != NULL;
 	}
 	if (!ok) {

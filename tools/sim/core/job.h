@@ -11,16 +11,20 @@
 struct cn_job;
 
 struct cn_job_config {
-	uint32_t local;	   /* ranks per host */
-	uint32_t hosts;	   /* the first so many; 0: all */
-	uint64_t bytes;	   /* largest block of any operation */
-	bool shared;	   /* all ranks send from one buffer and receive into one, and no byte is
-				 checked: for clusters whose buffers would not fit into memory */
-	cn_time combining; /* reductions: from handing out a piece to its report */
+	uint32_t local;	    /* ranks per host */
+	uint32_t hosts;	    /* the first so many; 0: all */
+	uint64_t bytes;	    /* largest block of any operation */
+	enum cn_op_kind op; /* the only one that it runs; 0: any */
+	bool shared;	    /* all ranks send from one buffer and receive into one, and no byte is
+				  checked: for clusters whose buffers would not fit into memory */
+	cn_time combining;  /* reductions: from handing out a piece to its report */
 	uint64_t owner;
 	const char *name; /* NULL: "sim" */
 };
 
+/* Bytes of a rank's buffers, the largest of all ranks'. */
+void cn_job_room(enum cn_op_kind op, uint64_t bytes, uint32_t ranks, uint64_t *send,
+		 uint64_t *recv);
 int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **out,
 	       struct cn_err *err);
 void cn_job_free(struct cn_job *j); /* before the simulation; NULL is ignored */

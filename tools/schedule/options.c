@@ -16,7 +16,7 @@ static const char help_text[] =
 	"\n"
 	"Plans a collective operation, without using a network: which host sends which data to which\n"
 	"host, and when. There is one rank per host, in the order of the topology. Prints a summary,\n"
-	"unless --emit, --check or --explain is given.\n"
+	"unless --emit, --explain or --rank is given.\n"
 	"\n"
 	"operations: alltoall, allgather, barrier, bcast, scatter, gather, allreduce, reduce,\n"
 	"reduce_scatter, scan, exscan (of commutative reductions)\n"

@@ -96,6 +96,12 @@ has '"kind": "no-buffer", "count": 4'
 topo 0 check "$t/chain"
 has 'have no rate'
 has 'the window assumes 43 frames per port'
+# nothing is assumed where a link says its buffer, be it one that no frame crosses
+{ cat "$t/two" && printf '%s\n' 'switch c' 'link c a rate 1gbit buffer 45'; } >"$t/unused"
+topo 0 check "$t/unused"
+has '4 of 4 links have no buffer: the window ignores their ports$'
+topo 0 window "$t/unused"
+has '^W_g: off; no port'
 printf 'switch s\nhost h\nlink h s rate fast\n' >"$t/bad"
 topo 1 check "$t/bad"
 has "^collnet topo: $t/bad:3: expected 'rate RATE'" err

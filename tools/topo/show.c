@@ -416,7 +416,7 @@ static void warn_graph(struct warnings *w, const struct cn_topo *t, const struct
 	}
 }
 
-static void warn_links(struct warnings *w, const struct topo_facts *f)
+static void warn_links(struct warnings *w, const struct cn_topo *t, const struct topo_facts *f)
 {
 	char text[TEXT_MAX];
 
@@ -439,14 +439,14 @@ static void warn_links(struct warnings *w, const struct topo_facts *f)
 		     f->no_rate, f->used, plural(f->no_rate, "has", "have"));
 	}
 	if (f->no_buffer > 0) {
+		const uint32_t frames = cn_topo_assumed_buffer(t);
 		char assumed[64];
 
-		snprintf(assumed, sizeof(assumed), "the window assumes %u frames per port",
-			 CN_TOPO_BUFFER_ASSUMED);
+		snprintf(assumed, sizeof(assumed), "the window assumes %u frames per port", frames);
 		warn(w, "no-buffer", f->no_buffer,
 		     "%" PRIu32 " of %" PRIu32 " links %s no buffer: %s", f->no_buffer, f->used,
 		     plural(f->no_buffer, "has", "have"),
-		     f->no_buffer == f->used ? assumed : "the window ignores their ports");
+		     frames != 0 ? assumed : "the window ignores their ports");
 	}
 }
 
@@ -494,7 +494,7 @@ int topo_check(const struct topo_options *o)
 		printf("%s: OK, %s\n", topo_source(o), summary(t, &f, text));
 	}
 	warn_graph(&w, t, &f);
-	warn_links(&w, &f);
+	warn_links(&w, t, &f);
 	if (o->json) {
 		json_array_end(&j);
 		json_object_end(&j);

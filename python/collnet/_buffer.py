@@ -7,6 +7,7 @@ complete.
 """
 import ctypes
 import functools
+import re
 import struct
 import sys
 from ctypes import (POINTER, byref, c_char_p, c_int, c_size_t, c_ssize_t, c_void_p, py_object,
@@ -34,6 +35,8 @@ _release_buffer.restype = None
 
 _WRITABLE, _FORMAT, _C_CONTIGUOUS = 0x1, 0x4, 0x38
 
+_FIELD_NAMES = re.compile(":[^:]*:")  # in the format of a structure
+
 
 class Buffer:
     """The memory of one object: address, bytes, itemsize, format."""
@@ -42,6 +45,7 @@ class Buffer:
         flags = _FORMAT | _C_CONTIGUOUS | (_WRITABLE if writable else 0)
         view = _PyBuffer()
         pointer = byref(view)
+        self._memory = None
         try:
             self._memory = memoryview(owner)  # holds it; the address needs a Py_buffer
             _get_buffer(self._memory, pointer, flags)
@@ -53,12 +57,16 @@ class Buffer:
         except TypeError:
             raise TypeError(f"{name}: {type(owner).__name__!r} has no buffer") from None
         except (BufferError, ValueError) as error:
-            with memoryview(owner) as held:
-                why = ("is not contiguous" if not held.c_contiguous else
-                       "is read-only" if writable and held.readonly else str(error))
-            raise BufferError(f"{name}: the buffer {why}") from None
+            held = self._memory
+            why = (error if held is None else
+                   "the buffer is not contiguous" if not held.c_contiguous else
+                   "the buffer is read-only" if writable and held.readonly else error)
+            raise BufferError(f"{name}: {why}") from None
         finally:
             _release_buffer(pointer)
+        if "O" in self.format and "O" in _FIELD_NAMES.sub("", self.format):
+            raise TypeError(f"{name}: the buffer has addresses of Python objects, which another "
+                            "process cannot use")
 
     def release(self):
         self._memory = None

@@ -12,6 +12,14 @@ import collnet
 from python_checks import expect, raises, zeros
 
 
+class Pair(ctypes.Structure):
+    _fields_ = [("number", ctypes.c_long), ("value", ctypes.py_object)]
+
+
+class Order(ctypes.Structure):
+    _fields_ = [("Order", ctypes.c_int)]  # its format has an O, which stands for no object
+
+
 def wrong_calls(team):
     """Arguments that are refused before the library sees them, and an operation that raises."""
     n = team.size
@@ -20,6 +28,13 @@ def wrong_calls(team):
     raises(BufferError, "recv: the buffer is read-only", team.alltoall, four, bytes(16 * n))
     raises(BufferError, "send: the buffer is not contiguous", team.alltoall,
            memoryview(zeros(8 * n))[::2], four)
+    released = memoryview(b"")
+    released.release()
+    raises(BufferError, "buffer: operation forbidden on released memoryview", team.bcast, released)
+    for kind in (ctypes.py_object, Pair):
+        raises(TypeError, "send: the buffer has addresses of Python objects", team.allgather,
+               kind(), bytearray(ctypes.sizeof(kind) * n))
+    team.allgather(Order(7), (Order * n)())
     raises(ValueError, "bytes instead of", team.alltoall, zeros(n), four)
     raises(ValueError, "cannot be divided by", team.alltoall, b"x", bytearray(n + 1))
     raises(ValueError, f"{n - 1} elements, which cannot be divided by {n} ranks", team.alltoall,

@@ -258,22 +258,22 @@ class UserCall:
 def _calls(function, view, arguments, failures):
     """
     A generator that is resumed once per call. No handler of a signal runs between a `yield from` and
-    the instruction next to it. Those that run while thread.combines is set must not call the library.
+    the instruction next to it. Those that run while thread.inside is set must not call the library.
     """
-    none, once, called = bytes(len(arguments)), (0,), False
+    none, once, called = bytes(len(arguments)), (0,), None
     while True:
         try:
             while True:
-                thread.combines = called = False
+                thread.inside = called = None
                 yield from once
-                thread.combines = called = True
+                thread.inside = called = "a reduction's function"
                 _combine(function, view, *_ARGUMENTS.unpack_from(arguments))
                 arguments[:] = none
         except BaseException as error:  # it must not unwind into the library
             if not called and error.__class__ is GeneratorExit:  # closed
                 raise
             failures[0] = failures[0] or error
-            thread.combines = False
+            thread.inside = None
 
 
 def _combine(function, view, left, right, out, count):

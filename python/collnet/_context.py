@@ -7,6 +7,7 @@ them gone anywhere, also in a callback of the library; it only notes the address
 freed in the next alloc() or close(). A context whose memory is in use, or in which a thread waits,
 is closed later.
 """
+import atexit
 import collections
 import ctypes
 import weakref
@@ -15,7 +16,7 @@ from ctypes import byref, c_size_t, c_uint16, c_uint32, c_void_p, py_object, pyt
 from . import _library as api
 from ._buffer import Buffer
 from ._library import (NAME_MAX, Handle, LogLevel, Status, check_caller, error, library,
-                       milliseconds, peer_milliseconds)
+                       milliseconds, peer_milliseconds, thread)
 from ._request import MANY, Owner, Receive, Request, Using, make_team
 from ._team import Team
 
@@ -308,15 +309,32 @@ _log = None
 
 
 def set_log(function):
-    """Passes the lines of the library's log to function(level, line); None: discards them."""
+    """
+    Passes the lines of the library's log to function(level, line), which must not call this
+    library; None: discards them.
+    """
     global _log
     check_caller()
     if function is not None:
         api.check_callable("function", function)
 
     def line(_, level, message):
-        function(LogLevel(level), message.decode(errors="replace"))
+        outer, thread.inside = thread.inside, "the function of set_log()"
+        try:
+            function(LogLevel(level), message.decode(errors="replace"))
+        finally:
+            thread.inside = outer
 
     callback = api.LOG_FN() if function is None else api.LOG_FN(line)
+    _keep(callback)  # another thread may be calling it, also when there is a later one
     library.collnet_set_log(callback, None)
-    _log = callback  # what was called until now must not be freed earlier
+    _log = callback
+
+
+def _at_exit():
+    """In direct mode, the library's threads run until the process ends, later than Python."""
+    if _log is not None:
+        library.collnet_set_log(api.LOG_FN(), None)
+
+
+atexit.register(_at_exit)

@@ -371,7 +371,7 @@ def error(code, context=None):
 
 
 class _Thread(threading.local):
-    combines = False  # a user-defined operation
+    inside = None  # which function of the program's is called by the library
 
 
 thread = _Thread()
@@ -379,12 +379,12 @@ thread = _Thread()
 
 def check_caller():
     """
-    The library calls a user-defined operation with its lock held. A call of the library would wait
-    for that for ever. Whatever calls the library, or takes a lock that is held during its calls,
-    checks this first.
+    The library calls a user-defined operation and the log's function with its lock held. A call of
+    the library would wait for that for ever. Whatever calls the library, or takes a lock that is
+    held during its calls, checks this first.
     """
-    if thread.combines:
-        raise CollnetError(Status.EINVAL, "a reduction's function must not call collnet")
+    if thread.inside is not None:
+        raise CollnetError(Status.EINVAL, f"{thread.inside} must not call collnet")
 
 
 def seconds(timeout):

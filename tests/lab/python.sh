@@ -35,6 +35,11 @@ collnet lab run --shape 2 --rate none --no-daemons --timeout 200 -- python3 "$he
 [ "$(grep -c 'right: rank' out)" = 2 ] || { cat out; fail "python_dropped"; }
 echo "ok: a context that was dropped in direct mode"
 
+collnet lab run --shape 2 --rate none --no-daemons --timeout 200 -- python3 "$here/python_log.py" >out 2>&1 ||
+	{ cat out; fail "the function of the log"; }
+[ "$(grep -c 'right: rank' out)" = 2 ] || { cat out; fail "python_log"; }
+echo "ok: the function of the log"
+
 collnet lab run --shape 4 --timeout 200 "$patient" -- \
 	python3 "$here/python_calls.py" "$seed" death >out 2>&1
 # What several ranks write at once can share a line.

@@ -252,7 +252,7 @@ struct glue_call {
 	const struct glue_large *receives; /* in place of these arguments; or NULL */
 
 	struct glue_team *team; /* that performs it */
-	const char *what;
+	const char *what;	/* MPI's name without MPI_; NULL: the program did not call it */
 	/* The operation: in what order it starts, and with what. */
 	glue_start_function *start;
 	unsigned number;	    /* of the team's, from 0 */

@@ -58,8 +58,10 @@ static int failure(const struct glue_call *k)
 	char text[MPI_MAX_ERROR_STRING];
 	int rc;
 
-	snprintf(text, sizeof(text), "collnet: MPI_%s, rank %d of %d: %s", k->what, k->c->rank,
-		 k->c->size, t->team != NULL ? collnet_error(t->context) : t->why);
+	snprintf(text, sizeof(text), "collnet: %s%s, rank %d of %d: %s",
+		 k->what != NULL ? "MPI_" : "an agreement of the ranks",
+		 k->what != NULL ? k->what : "", k->c->rank, k->c->size,
+		 t->team != NULL ? collnet_error(t->context) : t->why);
 	fprintf(stderr, "%s\n", text);
 	pthread_mutex_lock(&lock);
 	if (code == MPI_ERR_OTHER && (PMPI_Add_error_class(&class) != MPI_SUCCESS ||
@@ -307,7 +309,7 @@ int glue_min(const struct glue_call *k, int64_t *values, size_t n)
 						 .count = n,
 						 .type = COLLNET_INT64,
 						 .op = COLLNET_MIN };
-	return glue_finish(&min, glue_post(&min, "Allreduce", glue_start_reduction));
+	return glue_finish(&min, glue_post(&min, NULL, glue_start_reduction));
 }
 
 void glue_unprepare(struct glue_call *k)

@@ -46,7 +46,7 @@ static void nonblocking_error(void)
 {
 	int mine[SMALL] = { 0 }, got[SMALL], all[SMALL], counts[SMALL] = { 0, 1, 2 };
 	int reduced = MPI_SUCCESS, exchanged = MPI_SUCCESS, rc;
-	MPI_Request request, persistent;
+	MPI_Request request, persistent, barrier;
 
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Alltoall_init(mine, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL,
@@ -70,4 +70,9 @@ static void nonblocking_error(void)
 	if (wait_for(rc, &request) == MPI_SUCCESS) {
 		wrong("no error");
 	}
+	/* What the ranks agree on first is no allreduce of the program's. */
+	if (MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &barrier) != MPI_SUCCESS) {
+		wrong("not left to MPI");
+	}
+	MPI_Request_free(&barrier);
 }

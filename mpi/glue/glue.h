@@ -351,6 +351,7 @@ struct glue_team {
 	int64_t id;		  /* equal on all its ranks, between 0 and GLUE_UNUSED */
 	const void *user;	  /* the communicator or persistent call that alone uses it */
 	unsigned sharers;	  /* communicators that have used it since it had no user */
+	unsigned communicators;	  /* that have it */
 	unsigned duplicates;	  /* teams made of this one */
 	pthread_mutex_t starting; /* protects: */
 	unsigned called, started; /* operations; those between wait for room */
@@ -383,6 +384,10 @@ struct glue_team *glue_find_free(MPI_Comm comm, const void *user, bool unshared,
 void glue_return_team(struct glue_team *t, const void *user);
 /* Whether the only communicator that uses a team has it for itself from now on. */
 bool glue_acquire_team(struct glue_team *t, const void *user);
+/* A communicator has the team from now on, or no longer: the last one frees the team's buffers.
+ * NULL and a team that was destroyed are none. */
+void glue_use_team(struct glue_team *t);
+void glue_unuse_team(const struct glue_team *team);
 /* The team of this user alone is free for the next congruent one. NULL has none. */
 void glue_free_team_of(const void *user);
 

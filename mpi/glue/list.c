@@ -51,6 +51,34 @@ void glue_remove_team(struct glue_team *t)
 	pthread_mutex_unlock(&lock);
 }
 
+static void free_buffers(struct glue_team *t)
+{
+	for (int i = 0; i < GLUE_BUFFERS; i++) {
+		glue_free_shared(t->context, t->buffers[i].p);
+		t->buffers[i].p = NULL;
+		t->buffers[i].bytes = 0;
+	}
+	t->no_buffers = false;
+}
+
+void glue_use_team(struct glue_team *t)
+{
+	pthread_mutex_lock(&lock);
+	t->communicators++;
+	pthread_mutex_unlock(&lock);
+}
+
+void glue_unuse_team(const struct glue_team *team)
+{
+	pthread_mutex_lock(&lock);
+	for (struct glue_team *t = teams; t != NULL; t = t->next) {
+		if (t == team && --t->communicators == 0) {
+			free_buffers(t);
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 void glue_destroy_team(struct glue_team *t)
 {
 	if (t->leaves) {
@@ -58,9 +86,7 @@ void glue_destroy_team(struct glue_team *t)
 	}
 	collnet_team_destroy(t->team);
 	pthread_mutex_destroy(&t->starting);
-	for (int i = 0; i < GLUE_BUFFERS; i++) {
-		glue_free_shared(t->context, t->buffers[i].p);
-	}
+	free_buffers(t);
 	if (t->owns_context) {
 		collnet_close(t->context);
 	}

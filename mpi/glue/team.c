@@ -69,6 +69,7 @@ void glue_comm_init(struct glue_comm *c, const struct glue_mpi *mpi, void *self,
 
 void glue_comm_free(struct glue_comm *c)
 {
+	glue_unuse_team(c->team);
 	glue_free_team_of(c);
 	c->state = GLUE_NOT_SERVED;
 	c->team = NULL;
@@ -423,6 +424,7 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 			return false;
 		}
 	}
+	glue_use_team(c->team);
 	if (comm == MPI_COMM_WORLD && !c->threads && v[MEASURED] != 0 &&
 	    c->team->nodes == (uint32_t)c->size) {
 		glue_learn_of_world(c);
@@ -473,6 +475,8 @@ static void leave_shared(struct glue_comm *c, MPI_Comm comm)
 			glue_explain(c, comm, 2, own_team);
 		}
 		memcpy(own->choices, c->team->choices, sizeof(own->choices));
+		glue_use_team(own);
+		glue_unuse_team(c->team);
 		c->team = own;
 	}
 }

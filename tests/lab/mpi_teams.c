@@ -10,6 +10,7 @@
  *   descriptors   MPI_THREAD_MULTIPLE: more communicators than half of the descriptors suffice for
  *   attributes    functions that MPI calls while a communicator is freed, and that use it
  *   finalize      rank 0 is in MPI_Finalize(), whose functions for attributes call collectives
+ *   buffers       communicators that come and go, whose long blocks are packed
  *   leaving       a rank has an error at once, while another one on its node needs its messages,
  *                 also one after the error, before it receives what the rank has broadcast
  *
@@ -300,6 +301,61 @@ static void leaving(void)
 	free(message);
 }
 
+/* KiB of shared memory. */
+static long shared_memory(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[200];
+	long kib = -1;
+
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+		sscanf(line, "RssShmem: %ld", &kib);
+	}
+	if (kib < 0) {
+		wrong("status");
+	}
+	fclose(f);
+	return kib;
+}
+
+/* An all-to-all of long blocks that are packed. */
+static void exchange_columns(MPI_Comm comm)
+{
+	const int n = MESSAGE / (int)sizeof(int);
+	int *sent = calloc((size_t)size * 2, MESSAGE), *got = calloc((size_t)size * 2, MESSAGE);
+	MPI_Datatype type;
+
+	MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &type);
+	MPI_Type_commit(&type);
+	for (int i = 0; i < size * n; i++) {
+		sent[2 * i] = rank;
+	}
+	MPI_Alltoall(sent, n, type, got, n, type, comm);
+	MPI_Type_free(&type);
+	free(sent);
+	free(got);
+}
+
+/* Communicators whose ranks are in another order each have another team, whose buffers end with
+ * them. */
+static void buffers(void)
+{
+	const int orders[][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
+				  { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+	MPI_Comm comm;
+	long first = 0;
+
+	for (int i = 0; i < 6; i++) {
+		MPI_Comm_split(MPI_COMM_WORLD, 0, orders[i][rank], &comm);
+		exchange_columns(comm);
+		MPI_Comm_free(&comm);
+		first = i == 1 ? shared_memory() : first;
+	}
+	if (shared_memory() > first + MESSAGE / 1024) {
+		wrong("buffers of communicators that were freed");
+	}
+}
+
 static void print_teams(void)
 {
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -318,7 +374,7 @@ int main(int argc, char **argv)
 		{ "orders", orders },	      { "persistent", persistent },
 		{ "first", first },	      { "descriptors", descriptors },
 		{ "attributes", attributes }, { "leaving", leaving },
-		{ "finalize", finalize },
+		{ "finalize", finalize },     { "buffers", buffers },
 	};
 	const size_t n = sizeof(cases) / sizeof(cases[0]);
 	const char *what = argc > 1 ? argv[1] : "";

@@ -137,6 +137,9 @@ for case in orders persistent; do
 	has "^right: $case" out
 	has '^teams: [1-9]$' out
 done
+mpi "teams: buffers" --shape 3 --rate none -- ./with-collnet h0:1,h1:1,h2:1 3 ./teams buffers
+has '^right: buffers' out
+[ "$(grep -c 'of 3 ranks: served' out)" = 7 ] || { cat out; fail "not all served"; }
 mpi "teams: first" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./teams first
 has '^right: first' out
 has '^teams: 3$' out

@@ -14,6 +14,7 @@ the process group keeps the Python part until it has been waited for.
 """
 import atexit
 import collections
+import math
 import os
 import queue
 import threading
@@ -23,7 +24,7 @@ import torch
 import torch.distributed as dist
 
 from ._context import Context
-from ._library import OUTSTANDING_MAX, CollnetError, Op, Status, Type
+from ._library import OUTSTANDING_MAX, TIMEOUT_MAX, CollnetError, Op, Status, Type
 from ._team import IN_PLACE
 
 _OPS = {
@@ -432,6 +433,8 @@ def _create(store, rank, size, timeout):
         store.set("collnet", "torch-" + os.urandom(12).hex())
     name = store.get("collnet").decode()
     seconds = timeout.total_seconds()
+    if seconds > TIMEOUT_MAX:
+        seconds = math.inf
     return ProcessGroup(_context.team(name, rank, size, timeout=seconds), seconds)
 
 

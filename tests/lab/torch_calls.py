@@ -312,6 +312,9 @@ else:
     not_contiguous(sliced)
     asynchronous()
     refused()
+    x = torch.ones(1)
+    dist.all_reduce(x, group=dist.new_group(list(ranks), timeout=timedelta(days=7)))
+    expect(x, torch.full((1,), float(size)), "all_reduce of a group with a long timeout")
     members = [0, 2, 3]
     group = dist.new_group(members)
     if rank in members:

@@ -4,7 +4,6 @@
 # runs on topology (c) of Faraj and Yuan, a chain of four switches with eight hosts each, at 10
 # Mbit/s, where 32 hosts take about 25 seconds, most of them for starting; the others on a small
 # tree, with roots that are not rank 0.
-# concurrent: yes
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 need_lab

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # MPI programs some of whose ranks lack collnet: a node without the package, or an application context
 # without the parameters. All ranks use MPI alone, and one line names those that lack it.
-# concurrent: yes
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 need_lab

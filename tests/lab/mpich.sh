@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Programs of MPICH on collnet, unchanged: with libcollnet_mpich.so preloaded a program has the same
 # results, in C and in Fortran, and the node's counters show that its data went through collnet.
-# concurrent: yes
 # timeout: 900
 . "$(dirname "$0")/lib.sh"
 need_lab

@@ -2,7 +2,6 @@
 # Programs of Open MPI on collnet, unchanged: a program that knows nothing of collnet runs with the
 # component, with the same results, and the node's counters show that its data went through collnet.
 # Where collnet cannot serve, the program runs as without it, and one line says why.
-# concurrent: yes
 # timeout: 900
 . "$(dirname "$0")/lib.sh"
 need_lab

@@ -89,7 +89,6 @@ static void model__one_switch(void **state)
 
 	(void)state;
 	cn_sim_config_init(&c);
-	c.engine.node.memory = &cn_pages;
 	c.topo = t;
 	c.latency = 1000;
 	c.delay = 2000;
@@ -126,7 +125,6 @@ static void model__uplinks(void **state)
 
 	(void)state;
 	cn_sim_config_init(&c);
-	c.engine.node.memory = &cn_pages;
 	c.topo = t;
 	model_of(&c, MEASURE_ALLTOALL, 1476, &m);
 	near(m.eq7, 64 * 61.52, 0.001);

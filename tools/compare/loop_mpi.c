@@ -2,8 +2,8 @@
 /*
  * The measuring loop over an MPI library: a program of its own, which the user's mpicc compiles.
  *
- * Errors end the program, as is MPI's default, with the library's own message. MPI libraries wait by
- * spinning, but the library that is being measured needs the processors. Ranks that wait for a
+ * Errors end the program, as is MPI's default, with the library's own message. MPI libraries wait
+ * by spinning, but the library that is being measured needs the processors. Ranks that wait for a
  * command therefore sleep between tests, for PAUSE_MIN and then for twice as long each time, up to
  * PAUSE_MAX: 32 ranks that test every 20 ms take 6 % of two processors during the others' turns.
  */

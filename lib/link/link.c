@@ -265,15 +265,19 @@ int cn_link_prepare(const struct cn_link_config *c, struct cn_err *err)
 	return r == COLLNET_OK && kinds[k].prepare != NULL ? kinds[k].prepare(c, err) : r;
 }
 
-static int check_mtu(const struct cn_interface *i, enum cn_encapsulation e, struct cn_err *err)
+static int check_mtu(const struct cn_interface *i, const struct cn_link_config *c,
+		     struct cn_err *err)
 {
-	const uint32_t least = CN_FRAME_MTU_MIN + cn_encapsulation_bytes(e);
+	const enum cn_encapsulation e = cn_link_is_udp(c->kind) ? CN_ENCAPSULATION_UDP
+								: c->encapsulation;
+	const uint32_t least = CN_FRAME_MTU_MIN + cn_encapsulation_bytes(e) + c->auth;
 
 	if (i->mtu < least) {
 		return cn_fail(err, COLLNET_EIFACE,
 			       "interface %s has an MTU of %u, and at least %u is required with "
-			       "the encapsulation %s: 'ip link set %s mtu 1500'",
-			       i->name, i->mtu, least, cn_encapsulation_name(e), i->name);
+			       "the encapsulation %s%s: 'ip link set %s mtu 1500'",
+			       i->name, i->mtu, least, cn_encapsulation_name(e),
+			       c->auth != 0 ? " and a key" : "", i->name);
 	}
 	return COLLNET_OK;
 }
@@ -297,7 +301,7 @@ int cn_link_open(const struct cn_link_config *config, struct cn_link **out, stru
 	if (i.mtu > CN_LINK_MTU_MAX) {
 		i.mtu = CN_LINK_MTU_MAX;
 	}
-	r = check_mtu(&i, cn_link_is_udp(c.kind) ? CN_ENCAPSULATION_UDP : c.encapsulation, err);
+	r = check_mtu(&i, &c, err);
 	if (r == COLLNET_OK) {
 		r = complete_config(&c, i.mtu, err);
 	}

@@ -24,9 +24,10 @@ struct cn_link_config {
 	const char *interface; /* NULL: the only candidate, else refused with the list of them */
 	uint16_t ethertype;    /* encapsulation udp: the number of the UDP port */
 	enum cn_encapsulation encapsulation; /* pcap: raw */
-	const struct cn_udp_peers *peers;    /* udp: is copied; NULL: the default group */
-	uint32_t ring_frames;		     /* receive ring, frames; 0: 2,048 */
-	uint32_t queue_frames;		     /* full frames in the kernel's send queue; 0: 8 */
+	uint32_t auth; /* bytes that authentication adds to each frame; 0: no key */
+	const struct cn_udp_peers *peers; /* udp: is copied; NULL: the default group */
+	uint32_t ring_frames;		  /* receive ring, frames; 0: 2,048 */
+	uint32_t queue_frames;		  /* full frames in the kernel's send queue; 0: 8 */
 	/*
 	 * Opens a packet socket (SOCK_RAW, protocol 0) for a process without CAP_NET_RAW, or a UDP
 	 * socket for link udp, non-blocking: a descriptor, or -1 with errno. NULL: socket(). The

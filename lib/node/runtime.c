@@ -18,6 +18,7 @@
 #include "link/interface.h"
 #include "node/key.h"
 #include "node/pages.h"
+#include "proto/wire.h"
 #include "topo/topo.h"
 #include "util/clock.h"
 
@@ -193,6 +194,7 @@ int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime 
 		.ethertype = config->ethertype,
 		.peers = config->peers != NULL ? &s->peers : NULL,
 		.encapsulation = config->encapsulation,
+		.auth = s->has_key ? CN_WIRE_AUTH : 0,
 		.open_socket = config->open_socket,
 		.open_arg = config->open_arg,
 	};

@@ -34,7 +34,7 @@ struct cn_node {
 	uint32_t *names;
 	uint64_t evicted;    /* entries reused for other addresses */
 	cn_time evict_at[2]; /* earliest next eviction; [1]: for a listed node */
-	bool full_logged;
+	cn_time full_log_at; /* earliest next line that the table is full */
 
 	struct cn_heap timers;
 	struct cn_idle idle;

@@ -42,6 +42,7 @@ static void enter(struct cn_node *n, const struct cn_peer *p)
  * in a large one, whose hellos are rarer. */
 #define GONE_AFTER	 20u
 #define GONE_AFTER_LARGE 2u
+#define FULL_LOG	 (60 * 1000 * CN_MS) /* between log lines that the table is full */
 
 /* The longest silence of a live node, allowing for some lost hellos. */
 static cn_time longest_silence(const struct cn_node *n)
@@ -101,8 +102,8 @@ static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6], bool liste
 		}
 	}
 	if (oldest == NULL) {
-		if (!n->full_logged) {
-			n->full_logged = true;
+		if (n->now >= n->full_log_at) {
+			n->full_log_at = n->now + FULL_LOG;
 			cn_log(COLLNET_LOG_WARNING,
 			       "the table of nodes is full: another one than the %u in it is "
 			       "ignored until one of them is gone",
@@ -110,7 +111,6 @@ static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6], bool liste
 		}
 		return NULL;
 	}
-	n->full_logged = false;
 	cn_peer_down(oldest, CN_PEER_SILENT);
 	memcpy(oldest->mac, mac, 6);
 	n->evicted++;
@@ -118,6 +118,8 @@ static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6], bool liste
 	oldest->validated = oldest->mtu_logged = false;
 	oldest->hello.due = oldest->reset_due = false;
 	oldest->log = (struct cn_bucket){ 0 };
+	oldest->data_sent = oldest->data_resent = oldest->data_received = 0;
+	oldest->live.own->loss = 0;
 	memset(oldest->hello.last, 0, sizeof(oldest->hello.last));
 	oldest->hello.later_at = CN_NEVER;
 	cn_peer_reschedule(oldest);

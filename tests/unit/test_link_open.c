@@ -94,6 +94,15 @@ static void open__refusals_say_what_to_do(void **state)
 	assert_refused("a0", COLLNET_EIFACE,
 		       "interface a0 has an MTU of 575, and at least 576 is required with the "
 		       "encapsulation raw: 'ip link set a0 mtu 1500'");
+	assert_true(run_command("ip link set a0 mtu 599"));
+	c.interface = "a0";
+	c.auth = 24;
+	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EIFACE);
+	assert_string_equal(err.text,
+			    "interface a0 has an MTU of 599, and at least 600 is required with the "
+			    "encapsulation raw and a key: 'ip link set a0 mtu 1500'");
+	c.interface = NULL;
+	c.auth = 0;
 	assert_true(run_command("ip link set a0 mtu 1500 && ip link set b0 down"));
 	assert_refused("b0", COLLNET_EIFACE,
 		       "interface b0 is down: bring it up with 'ip link set "

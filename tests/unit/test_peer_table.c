@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "log_capture.h"
 #include "pair.h"
 #include "proto/connect.h"
 
@@ -115,6 +116,27 @@ static void peer__full_table(void **state)
 	pair_free(p);
 }
 
+/* Invented nodes come and go in a full table, which is logged once a minute. */
+static void peer__full_table_is_logged_rarely(void **state)
+{
+	struct pair *p = pair_new(2, SEED, few_peers);
+	uint32_t lines = 0;
+
+	(void)state;
+	assert_true(pair_run_up(p, 2000 * CN_MS));
+	log_capture();
+	for (uint32_t i = 0; i < 300; i++) {
+		invent(p, 0, i, true);
+		pair_run(p, 100 * CN_MS);
+	}
+	log_capture_end();
+	for (const char *at = logged; (at = strstr(at, "is full")) != NULL; at++) {
+		lines++;
+	}
+	assert_int_equal(lines, 1);
+	pair_free(p);
+}
+
 /* A node that was switched off, while nobody waited for it, keeps its place for a while only. */
 static void peer__place_of_one_that_is_gone(void **state)
 {
@@ -130,6 +152,7 @@ static void peer__place_of_one_that_is_gone(void **state)
 	assert_false(pair_is_up(p, 0, 2));
 	pair_run(p, 300 * 1000 * CN_MS);
 	assert_true(pair_is_up(p, 0, 2));
+	assert_int_equal(p->nodes[0].node->peers[0]->data_sent, 0); /* the other one's were */
 	pair_free(p);
 }
 
@@ -294,6 +317,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peer__table_is_full),
 		cmocka_unit_test(peer__full_table),
+		cmocka_unit_test(peer__full_table_is_logged_rarely),
 		cmocka_unit_test(peer__place_of_one_that_is_gone),
 		cmocka_unit_test(peer__places_of_many_that_are_gone),
 		cmocka_unit_test(peer__listed_ones_come_first),

@@ -124,7 +124,6 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 	struct cn_rtx_queue *q = &t->queue;
 	cn_time sample = 0;
 	uint32_t acked, in_flight = cn_rtx_in_flight(q);
-	bool resent = false;
 
 	if (!cn_serial_within(q->una, ack, q->end) || ack == q->una) {
 		return;
@@ -133,8 +132,7 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 	for (uint32_t seq = q->una; seq != ack; seq++) {
 		struct cn_rtx_frame *f = cn_rtx_at(q, seq);
 
-		sample = p->node->now - f->sent_at;
-		resent |= f->resent;
+		sample = f->resent ? 0 : p->node->now - f->sent_at;
 		sample_loss(p, f->resent);
 		release(p, f);
 	}
@@ -146,8 +144,7 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 		q->next = ack;
 		cn_rtx_skip_sacked(q);
 	}
-	/* Karn; and what followed a lost frame has waited for its retransmission. */
-	if (sample != 0 && !resent) {
+	if (sample != 0) {
 		cn_rtt_sample(&t->rtt, sample);
 	}
 	t->backoff = t->una_resends = 0;

@@ -97,34 +97,12 @@ static void sender__lost_by_its_own_window(void **state)
 	pair_free(p);
 }
 
-/* Frames behind a lost one wait in the reorder buffer for its retransmission: how long is no round
- * trip. */
-static void sender__no_sample_of_frames_that_waited(void **state)
-{
-	struct pair *p = pair_new(2, SEED, reordering);
-	const struct cn_rtt *rtt;
-
-	(void)state;
-	assert_true(pair_run_up(p, 2000 * CN_MS));
-	rtt = &pair_peer(p, 0, 1)->tx.rtt;
-	drop(p, 0, 3);
-	pair_send(p, 0, 1, 4, 1000);
-	assert_true(pair_run_flows(p, 1000 * CN_MS));
-	assert_int_equal(drop_times, 0);
-	assert_int_equal(rtt->srtt, 0);
-	pair_send(p, 0, 1, 4, 1000);
-	assert_true(pair_run_flows(p, 1000 * CN_MS));
-	assert_true(rtt->srtt > 0);
-	pair_free(p);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sender__same_frame_lost_again),
 		cmocka_unit_test(sender__lost_again_in_a_small_window),
 		cmocka_unit_test(sender__lost_by_its_own_window),
-		cmocka_unit_test(sender__no_sample_of_frames_that_waited),
 	};
 
 	print_message("seed %u\n", SEED);

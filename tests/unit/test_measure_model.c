@@ -258,15 +258,24 @@ static void summary__percentiles(void **state)
 	assert_true(isnan(measure_summary(v, 0).median));
 }
 
-static double eq7_us(const struct fixture *f, enum measure_op op, uint64_t bytes)
+static struct sim_model simulated(const struct fixture *f, bool buckets, enum measure_op op,
+				  uint64_t bytes)
 {
 	struct cn_sim_config c;
 	struct sim_model m;
 
 	cn_sim_config_init(&c);
 	c.topo = f->topo;
+	c.buckets = buckets;
+	c.latency = 1000;
+	c.delay = 2000;
 	sim_model(&c, &f->place, op, bytes, &m);
-	return m.eq7;
+	return m;
+}
+
+static double eq7_us(const struct fixture *f, enum measure_op op, uint64_t bytes)
+{
+	return simulated(f, false, op, bytes).eq7;
 }
 
 /* Blocks that one message has need fewer frames, and no header each. */
@@ -303,15 +312,12 @@ static void simulated__messages(void **state)
 /* Eq. 2 and 6 count the messages of nodes. */
 static void simulated__exchange_of_nodes(void **state)
 {
-	struct cn_sim_config c;
 	struct sim_model m;
 	struct fixture f;
 
 	(void)state;
-	cn_sim_config_init(&c);
 	shape(&f, "4", 100 * MBIT, 0, 4);
-	c.topo = f.topo;
-	sim_model(&c, &f.place, MEASURE_ALLTOALL, 8, &m);
+	m = simulated(&f, false, MEASURE_ALLTOALL, 8);
 	assert_near(m.eq2, 3 * 190 * 0.08 + m.t_w);
 	assert_near(m.eq6, 3 * 190 * 0.08 + 3 * m.t_w);
 	cn_topo_free(f.topo);
@@ -320,23 +326,17 @@ static void simulated__exchange_of_nodes(void **state)
 /* Token buckets count neither preamble nor gap, and do not hold a frame up for its own time. */
 static void simulated__token_buckets(void **state)
 {
-	struct cn_sim_config c;
 	struct sim_model m;
 	struct fixture f;
 
 	(void)state;
-	cn_sim_config_init(&c);
 	shape(&f, "16", 100 * MBIT, 0, 1);
-	c.topo = f.topo;
-	c.buckets = true;
-	c.latency = 1000;
-	c.delay = 2000;
-	sim_model(&c, &f.place, MEASURE_ALLTOALL, 2 * 1476, &m);
+	m = simulated(&f, true, MEASURE_ALLTOALL, 2 * 1476);
 	assert_near(m.g, 121.12);
 	assert_near(m.t_w, 2 * 1 + 2 - 121.12);
 	assert_near(m.eq2, 15 * 2 * 121.12 + 2 * 1 + 2 - 121.12);
 	assert_near(m.eq7, 15 * 2 * 121.12);
-	sim_model(&c, &f.place, MEASURE_ALLTOALL, 1, &m);
+	m = simulated(&f, true, MEASURE_ALLTOALL, 1);
 	assert_near(m.eq7, 15 * 60 * 0.08);
 	cn_topo_free(f.topo);
 }

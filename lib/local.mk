@@ -313,8 +313,6 @@ lib_libcn_node_la_SOURCES = \
 	lib/node/lock.h \
 	lib/node/memfd.c \
 	lib/node/memfd.h \
-	lib/node/pages.c \
-	lib/node/pages.h \
 	lib/node/poller.c \
 	lib/node/poller.h \
 	lib/node/runtime.c \

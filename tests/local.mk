@@ -112,7 +112,6 @@ unit_tests = \
 	tests/unit/test_op_window \
 	tests/unit/test_pair_window \
 	tests/unit/test_parent \
-	tests/unit/test_pages \
 	tests/unit/test_path_mtu \
 	tests/unit/test_peer \
 	tests/unit/test_peer_table \
@@ -222,8 +221,9 @@ tests_unit_test_time_slice_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime \
 # A file cannot be read.
 tests_unit_test_topo_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_read_all
 
-# The system refuses memory for a flow.
-tests_unit_test_endpoint_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
+# The system refuses memory for a flow or for the pool.
+tests_unit_test_endpoint_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=mmap \
+	-Wl,--wrap=mmap64
 
 # The files of the system are its own.
 tests_unit_test_quota_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fopen -Wl,--wrap=fopen64

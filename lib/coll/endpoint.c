@@ -62,8 +62,7 @@ static int need_pool(struct cn_endpoints *s)
 	}
 	/* The system refuses allocations beyond its memory, although most of this one is never
 	 * touched: a small machine with long frames has fewer pairs. */
-	while ((rc = cn_pool_init_from(&s->pool, s->engine->config.node.memory, item,
-				       CN_EP_UNREAD * s->max_flows)) != COLLNET_OK &&
+	while ((rc = cn_pool_init(&s->pool, item, CN_EP_UNREAD * s->max_flows)) != COLLNET_OK &&
 	       s->max_flows / 2 >= CN_EP_FLOWS_LEAST) {
 		s->max_flows /= 2;
 	}

@@ -17,7 +17,6 @@
 #include "coll/join.h"
 #include "link/interface.h"
 #include "node/key.h"
-#include "node/pages.h"
 #include "proto/wire.h"
 #include "topo/topo.h"
 #include "util/clock.h"
@@ -106,7 +105,6 @@ static int make_engine(const struct cn_runtime_config *config, struct cn_runtime
 	ec.node.encapsulation = cn_link_is_udp(config->link) ? CN_ENCAPSULATION_UDP
 							     : config->encapsulation;
 	ec.node.mtu = s->link->mtu;
-	ec.node.memory = &cn_pages;
 	snprintf(ec.node.name, sizeof(ec.node.name), "%s", s->node);
 	ec.node.goodbyes = config->goodbyes;
 	if (config->peer_timeout != 0) {

@@ -108,11 +108,10 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 	if (n->peers == NULL || n->hash == NULL || n->zeros == NULL || n->names == NULL ||
 	    n->unvalidated == NULL ||
 	    cn_heap_init(&n->timers, c->max_peers + unvalidated + 2) != COLLNET_OK ||
-	    cn_pool_init_from(&n->pool, c->memory, c->mtu, c->pool_frames + control_reserve(c)) !=
-		    COLLNET_OK ||
-	    cn_pool_init_from(&n->small, c->memory, SMALL, control_reserve(c)) != COLLNET_OK ||
-	    cn_pool_init_from(&n->rings, c->memory, CN_RTX_SMALL * sizeof(struct cn_rtx_frame),
-			      c->max_peers) != COLLNET_OK) {
+	    cn_pool_init(&n->pool, c->mtu, c->pool_frames + control_reserve(c)) != COLLNET_OK ||
+	    cn_pool_init(&n->small, SMALL, control_reserve(c)) != COLLNET_OK ||
+	    cn_pool_init(&n->rings, CN_RTX_SMALL * sizeof(struct cn_rtx_frame), c->max_peers) !=
+		    COLLNET_OK) {
 		cn_node_free(n);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the transport");
 	}

@@ -83,8 +83,7 @@ struct cn_node_config {
 	uint32_t pool_frames;  /* buffers for out-of-order and unexpected frames, control messages
 				* and copied tails */
 	uint32_t reorder;      /* reorder buffer per peer, frames: 0 (pure Go-Back-N) .. 8 */
-	const struct cn_pool_memory *memory; /* of the buffers; NULL: malloc() */
-	struct cn_window *window_shared;     /* that of port 0; NULL: its own */
+	struct cn_window *window_shared;  /* that of port 0; NULL: its own */
 	struct cn_goodbye_list *goodbyes; /* cn_goodbye_list_size(max_peers) bytes that outlive the
 					   * transport; NULL: none */
 	cn_time rto_min, rto_first; /* retransmission timeout: minimum; before the first sample */

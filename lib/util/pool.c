@@ -1,25 +1,46 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "util/pool.h"
+
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "collnet/collnet.h"
-#include "util/pool.h"
+
+#define PAGES_MIN (64u << 10) /* less is not worth a system call */
+
+static void *get_memory(size_t bytes)
+{
+	void *p;
+
+	if (bytes < PAGES_MIN) {
+		return malloc(bytes);
+	}
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED) {
+		return NULL;
+	}
+	madvise(p, bytes, MADV_NOHUGEPAGE); /* a huge page is touched as a whole */
+	return p;
+}
+
+static void put_memory(void *p, size_t bytes)
+{
+	if (bytes < PAGES_MIN) {
+		free(p);
+	} else {
+		munmap(p, bytes);
+	}
+}
 
 int cn_pool_init(struct cn_pool *p, size_t item, uint32_t count)
 {
-	return cn_pool_init_from(p, NULL, item, count);
-}
-
-int cn_pool_init_from(struct cn_pool *p, const struct cn_pool_memory *from, size_t item,
-		      uint32_t count)
-{
 	memset(p, 0, sizeof(*p));
-	p->from = from;
 	p->item = (item + 15) & ~(size_t)15;
 	if (count == 0 || p->item == 0 || p->item > SIZE_MAX / count) {
 		return COLLNET_EINVAL;
 	}
-	p->memory = from != NULL ? from->get(p->item * count) : malloc(p->item * count);
+	p->memory = get_memory(p->item * count);
 	if (p->memory == NULL) {
 		return COLLNET_ENOMEM;
 	}
@@ -30,10 +51,8 @@ int cn_pool_init_from(struct cn_pool *p, const struct cn_pool_memory *from, size
 
 void cn_pool_fini(struct cn_pool *p)
 {
-	if (p->from != NULL && p->memory != NULL) {
-		p->from->put(p->memory, p->item * p->count);
-	} else {
-		free(p->memory);
+	if (p->memory != NULL) {
+		put_memory(p->memory, p->item * p->count);
 	}
 	memset(p, 0, sizeof(*p));
 }

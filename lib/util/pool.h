@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A pool of equal buffers, allocated once; get and put are O(1) and never allocate. */
+/*
+ * A pool of equal buffers, allocated once; get and put are O(1) and never allocate. A large pool
+ * has pages of its own: buffers that are never used take no memory, and a pool that is freed keeps
+ * none. malloc() would place large pools among the remains of earlier ones, until the heap has been
+ * touched everywhere.
+ */
 #ifndef CN_POOL_H
 #define CN_POOL_H
 
@@ -7,14 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A source of memory. */
-struct cn_pool_memory {
-	void *(*get)(size_t bytes); /* NULL: there is none */
-	void (*put)(void *p, size_t bytes);
-};
-
 struct cn_pool {
-	const struct cn_pool_memory *from; /* NULL: malloc() */
 	uint8_t *memory;
 	size_t item;	/* bytes a buffer, multiple of 16 */
 	uint32_t count; /* buffers */
@@ -23,11 +21,8 @@ struct cn_pool {
 	void *head;	/* list of returned ones, linked through their first bytes */
 };
 
-/* 0 or COLLNET_ENOMEM. */
+/* 0, COLLNET_ENOMEM, or COLLNET_EINVAL: no bytes, or too many to count. */
 int cn_pool_init(struct cn_pool *p, size_t item, uint32_t count);
-/* The same with memory from there; NULL: malloc(). */
-int cn_pool_init_from(struct cn_pool *p, const struct cn_pool_memory *from, size_t item,
-		      uint32_t count);
 void cn_pool_fini(struct cn_pool *p);
 void *cn_pool_get(struct cn_pool *p); /* NULL: none free */
 void cn_pool_put(struct cn_pool *p, void *item);

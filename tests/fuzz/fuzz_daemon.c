@@ -35,7 +35,6 @@
 #include "coll/endpoint.h"
 #include "daemon_client.h"
 #include "mutate.h"
-#include "node/pages.h"
 #include "proto/node_impl.h"
 #include "tests/unit/hub.h"
 
@@ -496,7 +495,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w.daemon->runtime.link = cn_hub_port(hub, 0);
 	snprintf(w.daemon->runtime.node, sizeof(w.daemon->runtime.node), "self");
 	cn_engine_config_init(&config);
-	config.node.memory = &cn_pages;
 	memcpy(config.node.mac, w.daemon->runtime.link->mac, 6);
 	config.node.epoch = 1;
 	config.node.mtu = 1500;

@@ -23,7 +23,6 @@
 #include "coll/endpoint.h"
 #include "forge.h"
 #include "mutate.h"
-#include "node/pages.h"
 #include "reducer.h"
 #include "script.h"
 
@@ -430,7 +429,6 @@ static struct script script_of(struct fixture *w, const char *mac, const char *n
 	struct cn_engine_config c;
 
 	cn_engine_config_init(&c);
-	c.node.memory = &cn_pages;
 	memcpy(c.node.mac, mac, 6);
 	snprintf(c.node.name, sizeof(c.node.name), "%s", name);
 	c.node.epoch = 7u + (uint8_t)mac[4];

@@ -24,7 +24,6 @@
 #include <string.h>
 
 #include "mutate.h"
-#include "node/pages.h"
 #include "proto/node_impl.h"
 #include "proto/serial.h"
 #include "script.h"
@@ -241,7 +240,6 @@ static void start(struct fixture *w, uint32_t id)
 	n->id = id;
 	n->starts = starts;
 	cn_node_config_init(&c);
-	c.memory = &cn_pages;
 	memcpy(c.mac, "\x02\0\0\0\0", 5);
 	c.mac[5] = (uint8_t)(id + 1);
 	c.name[0] = (char)('a' + id);

@@ -19,7 +19,6 @@
 #include "link/kinds.h"
 #include "link/encapsulation.h"
 #include "mutate.h"
-#include "node/pages.h"
 #include "proto/node.h"
 #include "script.h"
 
@@ -211,7 +210,6 @@ static struct script script_of(struct fixture *w, const char *mac, const char *n
 	struct cn_node_config c;
 
 	cn_node_config_init(&c);
-	c.memory = &cn_pages;
 	memcpy(c.mac, mac, 6);
 	memcpy(c.name, name, strlen(name) + 1);
 	c.epoch = 7u + (uint8_t)mac[4];

@@ -103,8 +103,8 @@ layer() {
 
 everything="util proto topo sched coll link node ipc client sim plan shared daemon"
 
-# util: of a stream that the caller opened, and of an error number
-pure util "" $text $sort fread ferror strerror
+# util: of a stream that the caller opened, of an error number, and pages of memory
+pure util "" $text $sort fread ferror strerror mmap mmap64 madvise munmap
 pure proto "util" $text
 pure topo "util" $text $sort $files
 pure sched "topo util" $text $sort

@@ -2,7 +2,6 @@
 /* Drawing scenarios. The order of draws is the format of the seeds: new draws go to the end. */
 #include "draw.h"
 #include "scenario.h"
-#include "node/pages.h"
 #include "proto/wire.h"
 #include "tests/unit/reduction.h"
 #include "tools/plan/random.h"
@@ -96,7 +95,6 @@ static void draw_config(struct scenario *s, uint64_t *r)
 	c->ring = chance(r, 20) ? (uint32_t)between(r, 32, 256) : 0;
 	c->ring = c->ring != 0 ? c->ring : 2048;
 	c->topology_unaware = chance(r, 15);
-	c->engine.node.memory = &cn_pages;
 	c->engine.node.mtu = PICK(r, mtus);
 	c->engine.node.send_window = PICK(r, windows);
 	c->engine.node.pool_frames = PICK(r, pools);

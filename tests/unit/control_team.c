@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "control_team.h"
-#include "node/pages.h"
 
 void control_joined(struct cn_done *d, int status, const char *text)
 {
@@ -41,7 +40,6 @@ void control_mtu_sim(struct control_mtu_team *m, const uint32_t *mtus, uint64_t 
 	assert_int_equal(cn_topo_shape("4x2", 100000000, 0, 100000000, 0, &m->topo, &err),
 			 COLLNET_OK);
 	cn_sim_config_init(&c);
-	c.engine.node.memory = &cn_pages;
 	c.topo = m->topo;
 	c.seed = seed;
 	c.mtus = mtus;

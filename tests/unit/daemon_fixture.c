@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 #include "daemon_fixture.h"
-#include "node/pages.h"
 
 static struct cn_engine *engine(const struct cn_link *l)
 {
@@ -24,7 +23,6 @@ static struct cn_engine *engine(const struct cn_link *l)
 	memcpy(config.node.mac, l->mac, 6);
 	config.node.epoch = 1;
 	config.node.mtu = 1500;
-	config.node.memory = &cn_pages;
 	config.task_min = CN_TASK_MIN;
 	snprintf(config.node.name, sizeof(config.node.name), "self");
 	assert_int_equal(cn_engine_new(&config, &e, NULL), COLLNET_OK);

@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "endpoint_fixture.h"
-#include "node/pages.h"
 
 const char *const endpoint_node_names[NODES_MAX] = { "a", "b", "c" };
 
@@ -24,7 +23,6 @@ void endpoint_start_node(struct endpoint_fixture *w, uint32_t i, uint64_t epoch,
 	memcpy(c.node.mac, cn_hub_port(w->hub, i)->mac, 6);
 	c.node.epoch = epoch;
 	c.node.mtu = MTU;
-	c.node.memory = &cn_pages;
 	c.window = COLLNET_WINDOW_OFF;
 	snprintf(c.node.name, sizeof(c.node.name), "%s", endpoint_node_names[i]);
 	if (change != NULL) {

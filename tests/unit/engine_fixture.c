@@ -12,7 +12,6 @@
 #include "coll/engine_state.h"
 #include "coll/team.h"
 #include "engine_fixture.h"
-#include "node/pages.h"
 #include "reduction.h"
 
 static void done(struct cn_done *d, int status, const char *text)
@@ -149,7 +148,6 @@ struct engine_fixture *engine_fixture(uint32_t nodes, const char *shape,
 	cn_engine_config_init(&w->config);
 	w->config.node.epoch = SEED;
 	w->config.node.max_peers = 32;
-	w->config.node.memory = &cn_pages;
 	if (shape != NULL) {
 		if (cn_topo_shape(shape, 100000000, 43, 1000000000, 45, &w->topo, &err) != 0) {
 			fail_msg("%s", err.text);

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node/pages.h"
 #include "tests/unit/hub.h"
+#include "util/pool.h"
 
 #define MILLION 1000000u
 
@@ -39,8 +39,7 @@ struct cn_hub {
 	struct cn_hub_faults faults;
 	enum cn_encapsulation encapsulation;
 	uint64_t random;
-	uint8_t *memory;
-	size_t bytes; /* of it */
+	struct cn_pool memory; /* all in one buffer */
 	struct slot *slots;
 	uint8_t *scratch; /* one frame, put together */
 	struct port *port;
@@ -212,7 +211,7 @@ static const struct cn_link_ops mem_ops = {
 static void init_port(struct cn_hub *h, uint32_t number, uint32_t mtu)
 {
 	struct port *p = &h->port[number];
-	uint8_t *memory = h->memory + (size_t)number * (h->depth + 1) * h->frame_max;
+	uint8_t *memory = h->memory.memory + (size_t)number * (h->depth + 1) * h->frame_max;
 
 	p->hub = h;
 	p->number = number;
@@ -234,6 +233,7 @@ static void init_port(struct cn_hub *h, uint32_t number, uint32_t mtu)
 struct cn_hub *cn_hub_new(uint32_t ports, uint32_t mtu, uint32_t depth)
 {
 	struct cn_hub *h;
+	int rc;
 
 	if (ports == 0 || ports > 65535 || mtu < 46 || mtu > 65535 || depth == 0 ||
 	    depth > 1u << 20) {
@@ -248,10 +248,9 @@ struct cn_hub *cn_hub_new(uint32_t ports, uint32_t mtu, uint32_t depth)
 	h->frame_max = CN_ETH_HEADER + mtu;
 	h->port = calloc(ports, sizeof(*h->port));
 	h->slots = calloc((size_t)ports * depth, sizeof(*h->slots));
-	h->bytes = (size_t)ports * (depth + 1) * h->frame_max;
-	h->memory = cn_pages.get(h->bytes);
+	rc = cn_pool_init(&h->memory, (size_t)ports * (depth + 1) * h->frame_max, 1);
 	h->scratch = calloc(2, h->frame_max);
-	if (h->port == NULL || h->slots == NULL || h->memory == NULL || h->scratch == NULL) {
+	if (h->port == NULL || h->slots == NULL || rc != COLLNET_OK || h->scratch == NULL) {
 		cn_hub_free(h);
 		return NULL;
 	}
@@ -266,9 +265,7 @@ void cn_hub_free(struct cn_hub *h)
 	if (h != NULL) {
 		free(h->port);
 		free(h->slots);
-		if (h->memory != NULL) {
-			cn_pages.put(h->memory, h->bytes);
-		}
+		cn_pool_fini(&h->memory);
 		free(h->scratch);
 		free(h);
 	}

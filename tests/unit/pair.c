@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "node/pages.h"
 #include "pair.h"
 #include "proto/serial.h"
 
@@ -548,7 +547,6 @@ struct pair *pair_new(uint32_t nodes, uint64_t seed, void (*change)(struct cn_no
 		me->pair = p;
 		me->id = i;
 		cn_node_config_init(&me->config);
-		me->config.memory = &cn_pages;
 		/* where a test does not say otherwise: pure Go-Back-N without slow start */
 		me->config.reorder = 0;
 		me->config.send_window = 128;

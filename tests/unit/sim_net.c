@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "sim_net.h"
-#include "node/pages.h"
 
 #define BEGINNING 1000000000u
 #define TAG_AT	  14
@@ -67,7 +66,6 @@ struct sim_net *sim_net(const char *text, void (*change)(struct cn_sim_config *c
 		fail_msg("%s", err.text);
 	}
 	cn_sim_config_init(&c);
-	c.engine.node.memory = &cn_pages;
 	c.topo = n->topo;
 	c.rate = 100000000;
 	c.latency = c.delay = 0;

@@ -11,7 +11,6 @@
 
 #include "coll/engine_state.h"
 #include "control_team.h"
-#include "node/pages.h"
 
 #define LOST 5u /* the host that is cut off */
 
@@ -60,7 +59,6 @@ static void control__a_node_is_lost_and_found(void **state)
 		bool ready = false;
 
 		cn_sim_config_init(&c);
-		c.engine.node.memory = &cn_pages;
 		c.topo = t;
 		c.seed = k + 1;
 		c.engine.node.max_peers = CONTROL_HOSTS;
@@ -130,7 +128,6 @@ static void control__owners_do_not_meet(void **state)
 	(void)state;
 	assert_int_equal(cn_topo_shape("4", 10000000, 0, 10000000, 0, &t, &err), COLLNET_OK);
 	cn_sim_config_init(&c);
-	c.engine.node.memory = &cn_pages;
 	c.topo = t;
 	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_OK);
 	cn_sim_run(s, cn_sim_now(s) + 1000 * CN_MS);
@@ -182,7 +179,6 @@ static struct cn_sim *all_hosts(struct cn_topo **t)
 
 	assert_int_equal(cn_topo_shape("24", 10000000, 0, 10000000, 0, t, &err), COLLNET_OK);
 	cn_sim_config_init(&c);
-	c.engine.node.memory = &cn_pages;
 	c.topo = *t;
 	c.engine.node.max_peers = CONTROL_HOSTS;
 	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_OK);
@@ -258,7 +254,6 @@ static struct cn_peer *half_a_job(struct cn_topo **t, struct cn_sim **s, struct 
 
 	assert_int_equal(cn_topo_shape("2", 10000000, 0, 10000000, 0, t, &err), COLLNET_OK);
 	cn_sim_config_init(&c);
-	c.engine.node.memory = &cn_pages;
 	c.topo = *t;
 	assert_int_equal(cn_sim_new(&c, s, &err), COLLNET_OK);
 	cn_sim_run(*s, cn_sim_now(*s) + 1000 * CN_MS);

@@ -12,28 +12,30 @@
 
 #include <cmocka.h>
 
+#include <sys/mman.h>
+
 #include "coll/engine_state.h"
 #include "endpoint_fixture.h"
 
 /* The bytes that the system has for a pool. */
-static size_t most_bytes;
+static size_t most_bytes = SIZE_MAX;
 
-static void *little_memory_get(size_t bytes)
+void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+void *__real_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-	return bytes > most_bytes ? NULL : malloc(bytes);
+	return bytes > most_bytes ? MAP_FAILED
+				  : __real_mmap(at, bytes, protection, flags, fd, offset);
 }
 
-static void little_memory_put(void *p, size_t bytes)
+/* mmap() of a system with 64-bit offsets */
+void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-	(void)bytes;
-	free(p);
-}
-
-static void with_little_memory(struct cn_engine_config *c)
-{
-	static const struct cn_pool_memory memory = { little_memory_get, little_memory_put };
-
-	c->node.memory = &memory;
+	return bytes > most_bytes ? MAP_FAILED
+				  : __real_mmap64(at, bytes, protection, flags, fd, offset);
 }
 
 /* Whether it has memory for a flow. */
@@ -94,8 +96,7 @@ static void open__little_memory(void **state)
 	size_t item;
 
 	(void)state;
-	most_bytes = SIZE_MAX;
-	w = endpoint_fixture(2, with_little_memory);
+	w = endpoint_fixture(2, NULL);
 	a = endpoint_open_at(w, 0, 5);
 	assert_true(w->engine[1]->endpoints->max_flows > 2 * CN_EP_FLOWS_LEAST);
 	item = sizeof(struct cn_ep_buffered) + w->engine[1]->endpoints->payload;

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "coll/endpoint.h"
-#include "node/pages.h"
 #include "tools/sim/core/sim.h"
 
 #define OWNER  1000u
@@ -44,7 +43,6 @@ static void begin(const char *shape, uint32_t pool_frames)
 
 	assert_int_equal(cn_topo_shape(shape, 100000000, 0, 100000000, 0, &topo, &err), COLLNET_OK);
 	cn_sim_config_init(&c);
-	c.engine.node.memory = &cn_pages;
 	c.topo = topo;
 	c.engine.node.pool_frames = pool_frames;
 	assert_int_equal(cn_sim_new(&c, &sim, &err), COLLNET_OK);

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "node/pages.h"
 #include "tools/sim/core/job.h"
 
 #define RATE 20000000u
@@ -55,7 +54,6 @@ static struct run run(const char *shape, uint32_t buffer, const char *algorithm,
 
 	assert_int_equal(cn_topo_shape(shape, RATE, buffer, 10 * RATE, buffer, &topo, &err), 0);
 	cn_sim_config_init(&config);
-	config.engine.node.memory = &cn_pages;
 	config.topo = topo;
 	config.topology_unaware = !aware;
 	config.engine.node.max_peers = 64;

@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "node/pages.h"
 #include "tools/sim/case.h"
 
 #define RATE	    25000000000u
@@ -30,7 +29,6 @@ static struct sim_outcome run(const char *shape, uint64_t last, uint32_t window)
 	assert_int_equal(cn_topo_shape(shape, 0, 43, 0, 43, &t, &err), COLLNET_OK);
 	t->links[t->nlinks - 1].rate = last;
 	cn_sim_config_init(&c.cluster);
-	c.cluster.engine.node.memory = &cn_pages;
 	c.cluster.topo = t;
 	c.cluster.rate = RATE;
 	c.cluster.latency = 5 * CN_US;

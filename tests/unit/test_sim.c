@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include "node/pages.h"
 #include "tools/sim/core/job.h"
 #include "sim_net.h"
 
@@ -57,7 +56,6 @@ static struct cluster *cluster(const char *shape, uint64_t seed,
 		fail_msg("%s", err.text);
 	}
 	cn_sim_config_init(&config);
-	config.engine.node.memory = &cn_pages;
 	config.topo = c->topo;
 	config.seed = seed;
 	config.engine.node.max_peers = 64;
@@ -446,13 +444,11 @@ static void new__refuses(void **state)
 	(void)state;
 	assert_int_equal(cn_topo_shape("2", 0, 0, 0, 0, &t, &err), COLLNET_OK);
 	cn_sim_config_init(&c);
-	c.engine.node.memory = &cn_pages;
 	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_ETOPO);
 	c.topo = t;
 	c.rate = 0;
 	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_EINVAL);
 	cn_sim_config_init(&c);
-	c.engine.node.memory = &cn_pages;
 	c.topo = t;
 	c.alpha_pct = 0;
 	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_EINVAL);

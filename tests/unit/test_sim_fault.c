@@ -8,7 +8,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "node/pages.h"
 #include "tools/sim/case.h"
 
 #define SEED 20261121u
@@ -178,7 +177,6 @@ static void run(const struct cn_topo *t, const char *const *texts, struct result
 		r->timed[r->n] = good(t, texts[r->n]);
 	}
 	cn_sim_config_init(&c.cluster);
-	c.cluster.engine.node.memory = &cn_pages;
 	c.cluster.topo = t;
 	c.cluster.seed = SEED;
 	c.timed = r->timed;

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "node/pages.h"
 #include "proto/wire.h"
 #include "tools/sim/case.h"
 #include "tools/sim/model.h"
@@ -47,7 +46,6 @@ static struct sim_case exchange(const struct cn_topo *t, const char *algorithm, 
 					.bytes = bytes } };
 
 	cn_sim_config_init(&c.cluster);
-	c.cluster.engine.node.memory = &cn_pages;
 	c.cluster.topo = t;
 	c.cluster.seed = SEED;
 	return c;

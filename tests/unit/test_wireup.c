@@ -15,7 +15,6 @@
 #include <cmocka.h>
 
 #include "coll/engine.h"
-#include "node/pages.h"
 #include "tools/sim/core/sim.h"
 
 #define OWNER 1000u
@@ -60,7 +59,6 @@ static void build(struct cluster *c, uint32_t hosts, uint32_t loss, uint64_t see
 	assert_int_equal(cn_topo_shape(shape, 100000000, 0, 100000000, 0, &c->topo, &err),
 			 COLLNET_OK);
 	cn_sim_config_init(&s);
-	s.engine.node.memory = &cn_pages;
 	s.topo = c->topo;
 	s.seed = seed;
 	s.engine.node.max_peers = hosts;

@@ -15,7 +15,6 @@
 #include "coll/engine_state.h"
 #include "coll/team.h"
 #include "control_team.h"
-#include "node/pages.h"
 
 #define HOSTS_MAX 116u
 #define AT_ONCE	  16u
@@ -55,7 +54,6 @@ static void begin(uint32_t hosts)
 	snprintf(shape, sizeof(shape), "%u", hosts);
 	assert_int_equal(cn_topo_shape(shape, 100000000, 0, 100000000, 0, &topo, &err), COLLNET_OK);
 	cn_sim_config_init(&c);
-	c.engine.node.memory = &cn_pages;
 	c.topo = topo;
 	c.engine.node.max_peers = hosts;
 	assert_int_equal(cn_sim_new(&c, &sim, &err), COLLNET_OK);

@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "two_jobs.h"
-#include "node/pages.h"
 
 static void ended(struct cn_done *d, int status, const char *text)
 {
@@ -62,7 +61,6 @@ struct two_jobs *two_jobs_begin_with(uint32_t window, uint32_t pool, uint32_t ra
 	assert_int_equal(cn_topo_shape("4", 1000000000, 43, 1000000000, 43, &c->topo, &err),
 			 COLLNET_OK);
 	cn_sim_config_init(&s);
-	s.engine.node.memory = &cn_pages;
 	s.topo = c->topo;
 	s.engine.window = window;
 	s.engine.node.pool_frames = pool > 0 ? pool : s.engine.node.pool_frames;

@@ -90,6 +90,7 @@ struct collnet_request {
 	bool persistent;		   /* it is INACTIVE after its completion */
 	bool buffered;	     /* DONE or DETACHED before its end: what it reads was copied */
 	bool preparing;	     /* persistent: this completion is that of its preparation */
+	bool refused;	     /* daemon: as in cn_msg_coll; counted when it is collected */
 	uint32_t timeout_ms; /* of the operation; if persistent, of each start */
 	struct cn_prepared *prepared; /* likewise; direct */
 	cn_time begun;		      /* when it was posted or started */

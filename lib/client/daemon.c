@@ -203,6 +203,10 @@ static void daemon_collect(struct collnet_request *r)
 	if (r->preparing || r->buffered) {
 		return;
 	}
+	if (r->refused && r->team != NULL) { /* its caller knows now, and may repeat it */
+		r->team->refused++;
+		r->team->operations--;
+	}
 	if (r->staging.blocks != NULL) {
 		if (r->status == COLLNET_OK) {
 			cn_blocks_unpack(r->staging.blocks, r->staging.nblocks,

@@ -125,7 +125,8 @@ static void end_operation(struct collnet_request *r, int status)
 
 	if (t != NULL) {
 		cn_bit_clear(&t->busy, r->operation % COLLNET_OUTSTANDING_MAX);
-		if (status != COLLNET_OK && r->team == t && t->operations == r->operation + 1) {
+		if (status != COLLNET_OK && !r->refused && r->team == t &&
+		    t->operations == r->operation + 1) {
 			t->operations--;
 		}
 		r->counts = NULL;
@@ -148,6 +149,7 @@ void cn_request_begins(struct collnet_request *r)
 	r->deadline = cn_deadline(r->begun, r->timeout_ms);
 	r->late_since = 0;
 	r->late_at = r->deadline;
+	r->refused = false;
 }
 
 struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t,

@@ -226,10 +226,8 @@ static bool handle_completion(struct collnet *c, const union cn_msg *m)
 		cn_request_done(r, COLLNET_OK, "");
 		return true;
 	}
-	if (r->counts != NULL && r->counts == r->team &&
-	    (m->done.status == COLLNET_ELIMIT || m->done.status == COLLNET_ENOMEM)) {
-		r->team->refused++;
-	}
+	r->refused = r->counts != NULL && r->counts == r->team &&
+		     (m->done.status == COLLNET_ELIMIT || m->done.status == COLLNET_ENOMEM);
 	memcpy(r->received.from.node, m->done.from_node, sizeof(r->received.from.node));
 	r->received.from.endpoint = (uint16_t)m->done.from_endpoint;
 	r->received.bytes = m->done.bytes;

@@ -255,9 +255,9 @@ struct cn_msg_coll {
 	uint64_t bytes;	     /* of one block */
 	struct cn_msg_buffer_ref send, recv, blocks, scratch;
 	uint64_t called; /* start of timeout_ms; 0: when the daemon processes it */
-	/* Operations of the team that were DONE with COLLNET_ELIMIT or COLLNET_ENOMEM. The daemon
-	 * refuses a call that was sent before its client knew of all: it would take the place of
-	 * the one that was refused. Ignored if persistent. */
+	/* Operations of the team that were DONE with COLLNET_ELIMIT or COLLNET_ENOMEM, of which the
+	 * program has been told. The daemon refuses a call that was sent before that: it would take
+	 * the place of the one that was refused. Ignored if persistent. */
 	uint32_t refused;
 	uint32_t zero;
 };

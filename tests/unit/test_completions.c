@@ -268,6 +268,43 @@ static void test__yields_from_time_to_time(void **state)
 	assert_true(c->yielded_at <= cn_now());
 }
 
+/* The next request of the client, which is a call: how many that were refused it knew of. */
+static uint32_t take_call(void)
+{
+	struct cn_msg_coll m;
+	const void *slot;
+
+	assert_int_equal(cn_shm_ring_front(&requests, &slot), CN_SHM_RING_OK);
+	memcpy(&m, slot, sizeof(m));
+	cn_shm_ring_pop(&requests);
+	assert_int_equal(m.head.type, CN_MSG_COLL);
+	return m.refused;
+}
+
+/* Of calls at once, the daemon has no room for the first: the others are not to take its place
+ * before the program knows, though the library does. */
+static void refused__counts_when_it_is_collected(void **state)
+{
+	struct cn_msg_done m = { .head = { .type = CN_MSG_DONE }, .status = COLLNET_ELIMIT };
+	collnet_request_t *r[3], *again;
+
+	(void)state;
+	c->timeout_ms = 1000;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(collnet_ibarrier(&parent, NULL, &r[i]), COLLNET_OK);
+		assert_int_equal(take_call(), 0);
+		m.head.tag = r[i]->number;
+		put(&m, sizeof(m));
+		assert_int_equal(cn_rings_completions(c), 1);
+	}
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(collnet_wait(r[i], 0), COLLNET_ELIMIT);
+	}
+	assert_int_equal(parent.operations, 0);
+	assert_int_equal(collnet_ibarrier(&parent, NULL, &again), COLLNET_OK);
+	assert_int_equal(take_call(), 3);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -282,6 +319,7 @@ int main(void)
 		TEST(combine__of_a_request_that_has_ended),
 		TEST(combine__of_no_reduction),
 		TEST(test__yields_from_time_to_time),
+		TEST(refused__counts_when_it_is_collected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

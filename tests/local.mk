@@ -66,6 +66,7 @@ unit_tests = \
 	tests/unit/test_split_refusals \
 	tests/unit/test_split_restart \
 	tests/unit/test_engine_vector \
+	tests/unit/test_exit \
 	tests/unit/test_experiment_rings \
 	tests/unit/test_experiment_sim \
 	tests/unit/test_fat_tree_exchange \

@@ -189,7 +189,7 @@ struct collnet {
 	unsigned long combiner; /* thread that runs a user's function with the lock; atomic */
 	uint32_t entering;	/* threads that wait for the lock; atomic */
 	cn_time yielded_at;	/* last yield by a test: wait.c */
-	bool polling;		/* one thread polls the backend for all */
+	unsigned long polling;	/* the thread that polls the backend for all; 0: none */
 	bool asleep;		/* it sleeps, without the lock */
 	uint32_t *futex;	/* on which it sleeps; NULL: on descriptors */
 	int wake_fd;		/* an eventfd, to wake it */
@@ -292,6 +292,8 @@ extern const struct cn_backend cn_backend_daemon, cn_backend_direct;
 /* Fills in what threads share; cn_threads_fini() also after a failure. */
 int cn_threads_init(struct collnet *c, struct cn_err *err);
 void cn_threads_fini(struct collnet *c);
+/* Of this thread, not 0; that of one that has ended is not used again, as its pthread_t is. */
+unsigned long cn_thread_serial(void);
 /* Sets whether this thread runs a user's function with the lock of c held. */
 void cn_set_combining(struct collnet *c, bool on);
 /* COLLNET_EINVAL within a user's function: the lock is already held. */

@@ -93,7 +93,8 @@ static void end_in_child(struct collnet *c)
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);
 	c->waiting = c->called = c->entering = 0;
-	c->polling = c->asleep = false;
+	c->polling = 0;
+	c->asleep = false;
 	close(c->wake_fd);
 	c->wake_fd = -1;
 	c->backend->forked(c);
@@ -160,7 +161,8 @@ static bool enter_until(struct collnet *c, cn_time until)
 /*
  * At exit, waits for buffered operations, which have completed for the process but must still reach
  * the others. Other threads that are in the library leave it, or sleep without the lock. Not if
- * exit() was called by a user-defined operation: this thread has the lock.
+ * this thread has the lock, because a user-defined operation has called exit(), or a signal handler
+ * that has interrupted the library.
  */
 static void __attribute__((destructor)) at_exit(void)
 {
@@ -171,6 +173,9 @@ static void __attribute__((destructor)) at_exit(void)
 	}
 	for (struct collnet *c = contexts; c != NULL; c = c->next_open) {
 		if (cn_may_enter(c) == COLLNET_OK && enter_until(c, until)) {
+			if (c->polling == cn_thread_serial()) {
+				c->polling = 0; /* a signal handler called exit() */
+			}
 			cn_wait_at_exit(c, until);
 			pthread_mutex_unlock(&c->lock);
 		}

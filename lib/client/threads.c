@@ -28,9 +28,14 @@
 
 int cn_threads_init(struct collnet *c, struct cn_err *err)
 {
+	pthread_mutexattr_t checks;
 	pthread_condattr_t attr;
 
-	pthread_mutex_init(&c->lock, NULL);
+	/* exit() in a signal handler cannot wait for the thread that it has interrupted. */
+	pthread_mutexattr_init(&checks);
+	pthread_mutexattr_settype(&checks, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&c->lock, &checks);
+	pthread_mutexattr_destroy(&checks);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&c->changed, &attr);
@@ -58,8 +63,7 @@ void cn_threads_fini(struct collnet *c)
 
 /* ---- errors --------------------------------------------------------------------------- */
 
-/* Of this thread; that of one that has ended is not used again, as its pthread_t is. */
-static unsigned long serial(void)
+unsigned long cn_thread_serial(void)
 {
 	static _Thread_local unsigned long mine;
 	static unsigned long last;
@@ -99,7 +103,7 @@ static void record_error(struct collnet *c)
 	}
 	e->used = true;
 	e->thread = pthread_self();
-	e->serial = serial();
+	e->serial = cn_thread_serial();
 	e->err = c->err;
 }
 
@@ -113,19 +117,19 @@ const char *cn_thread_error(struct collnet *c)
 	cn_lock(c);
 	e = find_error(c);
 	pthread_mutex_unlock(&c->lock);
-	return e != NULL && e->serial == serial() ? e->err.text : "";
+	return e != NULL && e->serial == cn_thread_serial() ? e->err.text : "";
 }
 
 /* ---- the lock ------------------------------------------------------------------------- */
 
 void cn_set_combining(struct collnet *c, bool on)
 {
-	__atomic_store_n(&c->combiner, on ? serial() : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->combiner, on ? cn_thread_serial() : 0, __ATOMIC_RELAXED);
 }
 
 int cn_may_enter(const struct collnet *c)
 {
-	return __atomic_load_n(&c->combiner, __ATOMIC_RELAXED) != serial()
+	return __atomic_load_n(&c->combiner, __ATOMIC_RELAXED) != cn_thread_serial()
 		       ? COLLNET_OK
 		       : cn_argument_error(
 				 "a function that combines must not call the library with the "

@@ -135,13 +135,13 @@ static bool poll_for(struct collnet *c, const struct set *s, cn_time until)
 			in_time = cn_now() < until;
 			continue;
 		}
-		c->polling = true;
+		c->polling = cn_thread_serial();
 		do {
 			c->backend->progress(c, until);
 			over = is_over(s);
 			in_time = over || cn_now() < until;
 		} while (!over && in_time);
-		c->polling = false;
+		c->polling = 0;
 		cn_wake_waiting(c);
 	}
 	c->awaits_buffered -= buffered;

@@ -131,9 +131,10 @@ static void *destroy(void *team)
 }
 
 /*
- * A served call could not start on this rank, for example without memory. Others may have started
- * theirs, and would wait for this rank until it calls something else: it leaves the team, and they
- * get an error. All later calls by the team fail, too.
+ * A served call could not start on this rank, for example without memory, or collnetd has refused
+ * it. Others may have started theirs, and would wait for this rank until it calls something else,
+ * or take a later call of the same operation for this one: it leaves the team, and they get an
+ * error. All later calls by the team fail, too.
  *
  * The end of the team waits for what this rank has broadcast without waiting, and other ranks may
  * need messages of MPI's before they receive that. Hence it runs in a thread of its own, which ends
@@ -146,7 +147,7 @@ static void leave(const struct glue_call *k, int rc)
 	collnet_team_t *left;
 	int length;
 
-	if (t == NULL || k->persistent) {
+	if (t == NULL) {
 		return;
 	}
 	PMPI_Error_string(rc, error, &length);
@@ -233,6 +234,8 @@ bool glue_is_outstanding(const struct glue_call *k)
 /* The operation has ended with this status of collnet's. */
 static int ended(struct glue_call *k, int status)
 {
+	int rc;
+
 	if (!k->persistent) {
 		k->request = NULL;
 		*k->pending = false;
@@ -240,7 +243,11 @@ static int ended(struct glue_call *k, int status)
 		outstanding--;
 	}
 	if (status != COLLNET_OK) {
-		return failure(k);
+		rc = failure(k);
+		if (status == COLLNET_ELIMIT || status == COLLNET_ENOMEM) {
+			leave(k, rc); /* refused: the team has not failed */
+		}
+		return rc;
 	}
 	return k->by_mpi.rc != MPI_SUCCESS ? k->by_mpi.rc : glue_unpack(&k->out, k->comm);
 }

@@ -30,6 +30,8 @@
  *   error          calls until one fails, and prints the error's string; MPI_ERRORS_RETURN
  *   fatal          the same with the handler of every program, which aborts it
  *   nonblocking-error   as `error`, with two non-blocking calls and a persistent one
+ *   restarted      as `error`; then a communicator that is created after the daemon's restart
+ *   refused        more calls at once than rank 1's daemon takes
  *
  * Rank 0 prints "right: CASE"; in the cases of errors every rank "failed: TEXT".
  */
@@ -503,6 +505,8 @@ int main(int argc, char **argv)
 		{ "error", error },
 		{ "fatal", fatal },
 		{ "nonblocking-error", nonblocking_error },
+		{ "restarted", restarted },
+		{ "refused", refused },
 	};
 	const char *what = argc > 1 ? argv[1] : "";
 	size_t k = 0;

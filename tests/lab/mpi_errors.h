@@ -37,6 +37,21 @@ static void error(void)
 	fatal();
 }
 
+/* The same, and the daemon has started again. */
+static void restarted(void)
+{
+	MPI_Comm again;
+
+	error();
+	while (access("restarted", F_OK) != 0) {
+		usleep(10000);
+	}
+	MPI_Comm_dup(MPI_COMM_WORLD, &again);
+	MPI_Comm_set_name(again, "again");
+	check_sum(again, "a communicator after the restart");
+	MPI_Comm_free(&again);
+}
+
 static int wait_for(int rc, MPI_Request *request)
 {
 	return rc == MPI_SUCCESS ? MPI_Wait(request, MPI_STATUS_IGNORE) : rc;
@@ -75,4 +90,35 @@ static void nonblocking_error(void)
 		wrong("not left to MPI");
 	}
 	MPI_Request_free(&barrier);
+}
+
+/* The daemon of rank 1 refuses schedules beyond little memory: some of many calls at once. No call
+ * is matched with a later one. */
+static void refused(void)
+{
+	enum { AT_ONCE = 31 };
+	int mine[AT_ONCE][SMALL] = { { 0 } }, sum[AT_ONCE][SMALL], rc[AT_ONCE], errors = 0;
+	MPI_Request requests[AT_ONCE];
+	MPI_Comm comm = with_a_team();
+
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* Open MPI's MPI_Wait() */
+	for (int round = 0; errors == 0 && round < 4; round++) {
+		for (int i = 0; i < AT_ONCE; i++) {
+			mine[i][0] = round * AT_ONCE + i;
+			rc[i] = MPI_Iallreduce(mine[i], sum[i], SMALL, MPI_INT, MPI_SUM, comm,
+					       &requests[i]);
+		}
+		for (int i = 0; i < AT_ONCE; i++) {
+			if (wait_for(rc[i], &requests[i]) != MPI_SUCCESS) {
+				errors++;
+			} else if (sum[i][0] != size * mine[i][0]) {
+				wrong("a sum of other calls");
+			}
+		}
+	}
+	if (errors == 0) {
+		wrong("no error");
+	}
+	MPI_Comm_free(&comm);
 }

@@ -272,6 +272,20 @@ echo "ok: the faster one performs an operation, and always the same one the sums
 
 mpi_error error Allreduce
 mpi_error nonblocking-error Allreduce Alltoall Reduce_scatter
+# Rank 1's daemon takes some of the calls.
+cat >little-memory <<'EOF'
+#!/bin/sh
+pid=$(cat "$COLLNET_LAB_DIR/h1.daemon.pid")
+kill "$pid" && timeout 20 tail --pid="$pid" -s 0.02 -f /dev/null
+sed -i "s,--interface,--max-memory 64k --interface," "$COLLNET_LAB_DIR/h1.daemon.cmd"
+lab-daemon h1 && "$@"
+EOF
+chmod +x little-memory
+mpi "refused calls" --shape 3 -- ./little-memory ./with-collnet h0:1,h1:1,h2:1 3 ./cases refused
+has 'right: refused' out # many lines, which mpirun divides
+has 'rank 1 of 3: the schedules of this user' out
+has 'rank 0 of 3: rank 1 on node h1 left the team' out
+echo "ok: calls that collnetd refuses on one rank are errors on all"
 
 # The installed parameters: one option, and mpirun does not wait for ranks that are to be killed.
 if [ "$mca" = --mca ]; then

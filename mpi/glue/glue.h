@@ -441,6 +441,10 @@ void glue_release_team(struct glue_call *k);
 /* Prints a line about a communicator if the level of verbosity is that high. */
 void glue_explain(const struct glue_comm *c, MPI_Comm comm, int level, const char *text);
 
+/* A thread that runs no handler of the program's signals, except of faults: it may run a function
+ * of the program's. */
+bool glue_start_thread(pthread_t *thread, void *(*run)(void *), void *arg);
+
 /* Nanoseconds of a monotonic clock. */
 int64_t glue_now(void);
 

@@ -179,7 +179,7 @@ static int create_during_progress(const struct glue_comm *c, struct creation *n)
 	pthread_t thread;
 
 	sem_init(&n->done, 0, 0);
-	if (pthread_create(&thread, NULL, create_in_thread, n) != 0) {
+	if (!glue_start_thread(&thread, create_in_thread, n)) {
 		create_in_thread(n);
 	} else {
 		while (!is_done(n)) {

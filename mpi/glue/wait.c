@@ -12,6 +12,7 @@
  */
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -85,6 +86,22 @@ int64_t glue_now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+bool glue_start_thread(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+	const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL };
+	sigset_t blocked, before;
+	bool started;
+
+	sigfillset(&blocked);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		sigdelset(&blocked, faults[i]);
+	}
+	pthread_sigmask(SIG_BLOCK, &blocked, &before);
+	started = pthread_create(thread, NULL, run, arg) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return started;
+}
+
 /* Operations of all teams, which share a context's requests; and persistent ones of these. */
 static atomic_uint outstanding, reserved;
 
@@ -156,7 +173,7 @@ static void leave(const struct glue_call *k, int rc)
 	if (left != NULL) {
 		snprintf(t->why, sizeof(t->why), "this rank left the team after: %.150s", error);
 		t->team = NULL;
-		t->leaves = pthread_create(&t->leaving, NULL, destroy, left) == 0;
+		t->leaves = glue_start_thread(&t->leaving, destroy, left);
 	}
 	pthread_mutex_unlock(&t->starting);
 	if (left != NULL && !t->leaves) {

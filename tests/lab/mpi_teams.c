@@ -10,13 +10,18 @@
  *   descriptors   MPI_THREAD_MULTIPLE: more communicators than half of the descriptors suffice for
  *   attributes    functions that MPI calls while a communicator is freed, and that use it
  *   finalize      rank 0 is in MPI_Finalize(), whose functions for attributes call collectives
+ *   signals       threads that collnet starts run no handlers of the program
  *   buffers       communicators that come and go, whose long blocks are packed
  *   leaving       a rank has an error at once, while another one on its node needs its messages,
  *                 also one after the error, before it receives what the rank has broadcast
  *
  * Rank 0 prints how many teams there are then, and "right: CASE".
  */
+#define _GNU_SOURCE /* RTLD_NEXT */
 #include <dirent.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -301,6 +306,40 @@ static void leaving(void)
 	free(message);
 }
 
+/* Threads that have been started since this became 0: in the place of the library's function. */
+static int started = -1;
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+	static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	sigset_t blocked;
+
+	if (next == NULL) {
+		*(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
+	}
+	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+	if (started >= 0) {
+		started++;
+		if (!sigismember(&blocked, SIGUSR1) || sigismember(&blocked, SIGSEGV)) {
+			wrong("signals of a thread");
+		}
+	}
+	return next(thread, attr, run, arg);
+}
+
+static void signals(void)
+{
+	sigset_t blocked;
+
+	started = 0;
+	MPI_Barrier(MPI_COMM_WORLD); /* creates a team */
+	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+	if (started == 0 || sigismember(&blocked, SIGUSR1)) {
+		wrong("no thread, or signals of this one");
+	}
+	started = -1;
+}
+
 /* KiB of shared memory. */
 static long shared_memory(void)
 {
@@ -375,6 +414,7 @@ int main(int argc, char **argv)
 		{ "first", first },	      { "descriptors", descriptors },
 		{ "attributes", attributes }, { "leaving", leaving },
 		{ "finalize", finalize },     { "buffers", buffers },
+		{ "signals", signals },
 	};
 	const size_t n = sizeof(cases) / sizeof(cases[0]);
 	const char *what = argc > 1 ? argv[1] : "";
@@ -397,7 +437,7 @@ int main(int argc, char **argv)
 	if (k == n || level != MPI_THREAD_MULTIPLE) {
 		wrong("there is no such case here");
 	}
-	if (cases[k].run != first && cases[k].run != leaving) {
+	if (cases[k].run != first && cases[k].run != leaving && cases[k].run != signals) {
 		MPI_Barrier(MPI_COMM_WORLD);
 	}
 	cases[k].run();

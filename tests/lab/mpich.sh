@@ -137,8 +137,8 @@ mpi "wrong arguments" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./arguments
 has '^right: arguments' out
 echo "ok: wrong arguments"
 
-mpicc.mpich -std=gnu99 -O1 -Wall -Wextra "$here/mpi_teams.c" -o teams || fail "mpi_teams.c"
-for case in attributes descriptors; do
+mpicc.mpich -std=gnu99 -O1 -Wall -Wextra "$here/mpi_teams.c" -o teams -rdynamic -ldl || fail "mpi_teams.c"
+for case in attributes signals descriptors; do
 	mpi "$case" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./teams $case
 	has "^right: $case" out
 done

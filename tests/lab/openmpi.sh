@@ -130,7 +130,7 @@ mpi "recurring communicators" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases re
 has '^right: recurring' out
 has '^teams: [2-4]$' out
 # Each rank frees three while it has three others.
-mpicc -std=gnu99 -O1 -Wall -Wextra "$here/mpi_teams.c" -o teams || fail "mpi_teams.c"
+mpicc -std=gnu99 -O1 -Wall -Wextra "$here/mpi_teams.c" -o teams -rdynamic -ldl || fail "mpi_teams.c"
 for case in orders persistent; do
 	mpi "teams: $case" --shape 3 --rate none -- ./with-collnet h0:1,h1:1,h2:1 3 ./teams $case
 	has "^right: $case" out
@@ -151,6 +151,8 @@ mpi finalize --shape 2 -- ./with-collnet h0:1,h1:1 2 ./teams finalize
 has '^right: in MPI_Finalize' out
 echo "ok: a function of an attribute in MPI_Finalize()"
 mpi_leaving
+mpi signals --shape 2 -- ./with-collnet h0:1,h1:1 2 ./teams signals
+has '^right: signals' out
 mpi "more communicators than teams" --shape 3 --rate none -- ./with-collnet h0:1,h1:1,h2:1 3 ./cases limit
 has '^right: limit' out
 has 'this context has 1024 teams already' out

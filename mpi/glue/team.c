@@ -140,7 +140,6 @@ static bool name_team(const struct glue_comm *c, char name[COLLNET_NAME_MAX + 1]
  */
 struct creation {
 	struct glue_team *t;
-	collnet_team_t *parent; /* whose ranks the team has, or NULL */
 	struct collnet_team_options o;
 	int status;
 	char why[256]; /* of a failure; collnet_error() has it in the same thread only */
@@ -151,8 +150,7 @@ static void *create_in_thread(void *arg)
 {
 	struct creation *n = arg;
 
-	n->status = n->parent != NULL ? collnet_team_dup(n->parent, &n->t->team)
-				      : collnet_team_create(n->t->context, &n->o, &n->t->team);
+	n->status = collnet_team_create(n->t->context, &n->o, &n->t->team);
 	if (n->status != COLLNET_OK) {
 		snprintf(n->why, sizeof(n->why), "%s", collnet_error(n->t->context));
 	}
@@ -191,12 +189,12 @@ static int create_during_progress(const struct glue_comm *c, struct creation *n)
 	return n->status;
 }
 
-/* This rank's part of a new team, or NULL. A parent is a team of the same ranks. */
+/* This rank's part of a new team, or NULL. It has the context of its parent, if there is one. */
 static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const char *name,
 				const struct glue_team *parent, const void *user)
 {
 	struct glue_team *t = calloc(1, sizeof(*t));
-	struct creation n = { .t = t, .parent = parent != NULL ? parent->team : NULL };
+	struct creation n = { .t = t };
 	const char *why = "out of memory for a team";
 	int status = COLLNET_OK;
 
@@ -287,7 +285,8 @@ static struct glue_team *join(struct glue_comm *c, MPI_Comm comm)
 	return t;
 }
 
-/* This rank's part of another team of the ranks of a served communicator, for this user alone. */
+/* This rank's part of another team of the ranks of a served communicator, for this user alone. Not
+ * by collnet_team_dup(): if that is refused on one rank, the first team fails. */
 static struct glue_team *duplicate(struct glue_comm *c, MPI_Comm comm, const void *user)
 {
 	char name[64];
@@ -295,7 +294,8 @@ static struct glue_team *duplicate(struct glue_comm *c, MPI_Comm comm, const voi
 	if (c->team->team == NULL) {
 		return NULL;
 	}
-	snprintf(name, sizeof(name), "%" PRIi64 ".%u", c->team->id, c->team->duplicates++);
+	snprintf(name, sizeof(name), "mpi-%" PRIx64 "/%u", (uint64_t)c->team->id,
+		 c->team->duplicates++);
 	return create(c, comm, name, c->team, user);
 }
 

@@ -437,12 +437,26 @@ static void pair_of(int first)
 	}
 }
 
-/* Only the first rank that cannot have another team may keep the others waiting. */
+/* Only the first rank that cannot have another team may keep the others waiting. When the last rank
+ * still can, communicators that share a team keep it. */
 static void limit(void)
 {
+	int mine[SMALL] = { 1 }, sum[SMALL];
+	MPI_Comm shared[2];
+	MPI_Request request;
 	double began = 0;
 
+	for (int i = 0; i < 2; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &shared[i]);
+		check_sum(shared[i], "a shared team");
+	}
 	for (int i = 0; i < LIMIT + 8; i++) {
+		if (i == LIMIT - 1) {
+			MPI_Iallreduce(mine, sum, SMALL, MPI_INT, MPI_SUM, shared[0], &request);
+			MPI_Wait(&request, MPI_STATUS_IGNORE);
+			check_sum(shared[0], "a team that is not its own");
+			check_sum(shared[1], "a team that is shared");
+		}
 		pair_of(0);
 	}
 	for (int i = 0; i < 8; i++) {

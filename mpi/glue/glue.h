@@ -344,7 +344,8 @@ struct glue_team {
 	bool owns_context;    /* or it is closed last */
 	collnet_team_t *team; /* NULL: this rank has left it, for this reason: */
 	char why[192];
-	bool leaves; /* and a thread destroys it, until the end of this struct at most: */
+	atomic_bool failed; /* an operation has: no other communicator is to use it */
+	bool leaves;	    /* and a thread destroys it, until the end of this struct at most: */
 	pthread_t leaving;
 	uint32_t nodes;
 	MPI_Group group;
@@ -374,6 +375,9 @@ void glue_destroy_team(struct glue_team *t);
 void glue_destroy_teams(void);
 /* Contexts that teams own. */
 unsigned glue_count_contexts(void);
+/* The daemon of all teams so far has ended: no other communicator is to use them. The last one to
+ * be destroyed closes the context, which it owns from now on; without a team it is closed now. */
+void glue_retire_context(collnet_t *context);
 /* What ranks compare of a team that is free: teams that communicators share come first. */
 #define GLUE_UNUSED (INT64_C(1) << 62)
 int64_t glue_offer_of(const struct glue_team *t);
@@ -427,7 +431,7 @@ bool glue_serves_untried(struct glue_call *k, enum glue_op op, size_t bytes);
 bool glue_has_memory(struct glue_call *k, enum glue_op op, size_t bytes);
 /* The name without MPI_. */
 const char *glue_op_name(enum glue_op op);
-/* How many bytes are short for that on this node's link. */
+/* How many bytes are short for that on this node's link; 0: the context is of no use any more. */
 int64_t glue_short_bytes(collnet_t *context);
 
 /* Minimum over the ranks by MPI, element by element, in place. MPI's reduction may consist of other

@@ -121,6 +121,24 @@ unsigned glue_count_contexts(void)
 	return n;
 }
 
+void glue_retire_context(collnet_t *context)
+{
+	struct glue_team *last = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (struct glue_team *t = teams; t != NULL; t = t->next) {
+		t->failed = true;
+		last = t->context == context ? t : last;
+	}
+	if (last != NULL) {
+		last->owns_context = true;
+	}
+	pthread_mutex_unlock(&lock);
+	if (last == NULL) {
+		collnet_close(context);
+	}
+}
+
 int64_t glue_offer_of(const struct glue_team *t)
 {
 	return t->sharers > 0 ? t->id : t->id | GLUE_UNUSED;
@@ -143,8 +161,8 @@ struct glue_team *glue_find_free(MPI_Comm comm, const void *user, bool unshared,
 	PMPI_Comm_group(comm, &group);
 	pthread_mutex_lock(&lock);
 	for (struct glue_team *t = teams; t != NULL; t = t->next) {
-		if (t->team != NULL && t->user == NULL && !(unshared && t->sharers > 0) &&
-		    glue_offer_of(t) >= least &&
+		if (t->team != NULL && !t->failed && t->user == NULL &&
+		    !(unshared && t->sharers > 0) && glue_offer_of(t) >= least &&
 		    (found == NULL || glue_offer_of(t) < glue_offer_of(found)) && is_of(t, group)) {
 			found = t;
 		}

@@ -483,10 +483,12 @@ bool glue_serves_counts(struct glue_call *k, enum glue_op op, const struct glue_
 int64_t glue_short_bytes(collnet_t *context)
 {
 	struct collnet_stats s = { .size = sizeof(s) };
-	int64_t bytes = collnet_get_stats(context, &s, 0) == COLLNET_OK
-				? (int64_t)(s.link_rate / 8 / 1000000 * SHORT_US)
-				: 0;
+	int64_t bytes;
 
+	if (collnet_get_stats(context, &s, 0) != COLLNET_OK) {
+		return 0;
+	}
+	bytes = (int64_t)(s.link_rate / 8 / 1000000 * SHORT_US);
 	return bytes > SHORT_BYTES ? bytes : SHORT_BYTES;
 }
 

@@ -368,28 +368,50 @@ static bool has_room(const struct glue_comm *c)
 			 glue_count_contexts() < l.rlim_cur / DESCRIPTORS_PER_CONTEXT);
 }
 
+/* Opens the context, or another one if its daemon has ended. Sets the values that are of it, and
+ * prints why there is none. */
+static void open_context(const struct glue_comm *c, MPI_Comm comm, int64_t v[NVALUES])
+{
+	char why[256];
+
+	v[SHORT] = 0;
+	pthread_mutex_lock(&lock);
+	if (context != NULL) {
+		v[SHORT] = glue_short_bytes(context);
+	}
+	if (context != NULL && v[SHORT] == 0) {
+		glue_retire_context(context);
+		context = NULL;
+	}
+	if (context == NULL && collnet_open(NULL, &context) == COLLNET_OK) {
+		v[SHORT] = glue_short_bytes(context);
+	}
+	if (v[SHORT] == 0) {
+		snprintf(why, sizeof(why), "not served: %s", collnet_error(context));
+	}
+	v[CAN] = v[SHORT] != 0;
+	pair(v + HOST, v[CAN] != 0 ? hash(collnet_node_name(context)) : 0);
+	pthread_mutex_unlock(&lock);
+	if (v[CAN] == 0) {
+		glue_explain(c, comm, 1, why);
+	}
+}
+
 static bool decide(struct glue_comm *c, MPI_Comm comm)
 {
 	int64_t v[NVALUES];
-	char why[256] = "";
+	char text[64];
+	bool can;
 
-	pthread_mutex_lock(&lock);
-	if (context == NULL && collnet_open(NULL, &context) != COLLNET_OK) {
-		snprintf(why, sizeof(why), "not served: %s", collnet_error(NULL));
-		glue_explain(c, comm, 1, why);
-		context = NULL;
-	}
-	pthread_mutex_unlock(&lock);
+	open_context(c, comm, v);
+	can = v[CAN] != 0;
 	c->threads = c->mpi->threads;
 	struct glue_team *free_one = glue_find_free(comm, user_of(c), c->wants_team, 1);
-	v[CAN] = context != NULL;
-	pair(v + HOST, context != NULL ? hash(collnet_node_name(context)) : 0);
 	offer(v + TEAM, free_one);
 	v[ROOM] = has_room(c);
 	v[NO_THREADS] = !c->threads;
 	v[ALWAYS] = glue_is_always();
 	v[MEASURED] = !glue_is_always();
-	v[SHORT] = context != NULL ? glue_short_bytes(context) : 0;
 	if (glue_min_by_mpi(c, v, NVALUES, comm) != MPI_SUCCESS) {
 		return false;
 	}
@@ -397,7 +419,7 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 	c->always = v[ALWAYS] != 0;
 	c->short_bytes = v[SHORT];
 	if (v[CAN] == 0) {
-		if (c->rank == 0 && why[0] == '\0') {
+		if (c->rank == 0 && can) {
 			glue_explain(c, comm, 1, "not served: a rank has no access to collnetd");
 		}
 		return false;
@@ -430,8 +452,8 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 		glue_learn_of_world(c);
 	}
 	if (c->rank == 0) {
-		snprintf(why, sizeof(why), "served by collnet on %u nodes", c->team->nodes);
-		glue_explain(c, comm, 1, why);
+		snprintf(text, sizeof(text), "served by collnet on %u nodes", c->team->nodes);
+		glue_explain(c, comm, 1, text);
 		if (c->wants_team) {
 			glue_explain(c, comm, 2, own_team);
 		}
@@ -457,7 +479,7 @@ static bool has_team_alone(struct glue_comm *c, MPI_Comm comm)
 static void leave_shared(struct glue_comm *c, MPI_Comm comm)
 {
 	struct glue_team *own = glue_find_free(comm, c, true, 1);
-	int64_t v[1 + PAIR] = { !full };
+	int64_t v[1 + PAIR] = { !full && !c->team->failed };
 
 	c->tried_team = true;
 	offer(v + 1, own);

@@ -53,12 +53,13 @@ static struct collnet_coll_options glue_options(const struct glue_call *k)
  */
 static int failure(const struct glue_call *k)
 {
-	const struct glue_team *t = k->team;
+	struct glue_team *t = k->team;
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static int class = MPI_ERR_OTHER, code = MPI_ERR_OTHER;
 	char text[MPI_MAX_ERROR_STRING];
 	int rc;
 
+	t->failed = true;
 	snprintf(text, sizeof(text), "collnet: %s%s, rank %d of %d: %s",
 		 k->what != NULL ? "MPI_" : "an agreement of the ranks",
 		 k->what != NULL ? k->what : "", k->c->rank, k->c->size,

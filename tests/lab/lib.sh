@@ -86,8 +86,8 @@ mpich() {
 	chmod +x lab-mpiexec
 }
 
-# mpi_commands: writes ./count, which runs a command and prints host h1's frames, and ./kill-a-daemon, which
-# runs one and kills h1's daemon while it calls.
+# mpi_commands: writes ./count, which runs a command and prints host h1's frames, ./kill-a-daemon, which runs one and
+# kills h1's daemon while it calls, and ./restart-a-daemon, which starts that again.
 mpi_commands() {
 	cat >count <<-'EOS'
 		#!/bin/sh
@@ -104,7 +104,17 @@ mpi_commands() {
 		kill -9 "$(worker h1)"
 		wait $!
 	EOS
-	chmod +x count kill-a-daemon
+	cat >restart-a-daemon <<-'EOS'
+		#!/bin/sh
+		rm -f calling restarted
+		"$@" &
+		await calling 50 || exit 1
+		kill -9 "$(worker h1)"
+		lab-daemon h1 || exit 1
+		touch restarted
+		wait $!
+	EOS
+	chmod +x count kill-a-daemon restart-a-daemon
 	host_commands await worker
 }
 
@@ -188,6 +198,18 @@ mpi_error() {
 		[ "$(grep -c "^collnet: MPI_$what, rank . of 3: " out)" = 3 ] || { cat out; fail "no error of $what"; }
 	done
 	echo "ok: $case: it is the communicator's, with collnet's message"
+}
+
+# mpi_restarted: what is created after a daemon's end and restart is served, though the communicators before it have
+# errors.
+mpi_restarted() {
+	collnet lab shell --shape 3 "$patient" --ip --timeout 100 -- \
+		./restart-a-daemon ./with-collnet h0:1,h1:1,h2:1 3 ./cases restarted >out 2>&1 </dev/null
+	[ "$(grep -c '^failed: collnet: MPI_Allreduce, rank . of 3: ' out)" = 3 ] ||
+		{ cat out; fail "no message of collnet"; }
+	has '^right: restarted' out
+	has 'communicator again of 3 ranks: served by collnet on 3 nodes' out
+	echo "ok: a communicator that is created after a daemon's restart is served"
 }
 
 # has TEXT FILE: the file has the text.

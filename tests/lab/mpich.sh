@@ -225,6 +225,7 @@ unset SELECT
 echo "ok: the faster one performs an operation, and always the same one the sums of floating-point numbers"
 
 mpi_error error Allreduce
+mpi_restarted
 
 mpi "one node" --shape 2 -- ./with-collnet h0:4 4 ./program 1 30
 has '^right: 30 calls' out

@@ -274,6 +274,7 @@ echo "ok: the faster one performs an operation, and always the same one the sums
 
 mpi_error error Allreduce
 mpi_error nonblocking-error Allreduce Alltoall Reduce_scatter
+mpi_restarted
 # Rank 1's daemon takes some of the calls.
 cat >little-memory <<'EOF'
 #!/bin/sh

@@ -368,10 +368,19 @@ static bool has_room(const struct glue_comm *c)
 			 glue_count_contexts() < l.rlim_cur / DESCRIPTORS_PER_CONTEXT);
 }
 
+static bool is_direct(void)
+{
+	struct collnet_options o;
+
+	collnet_options_init(&o);
+	return o.mode == COLLNET_MODE_DIRECT;
+}
+
 /* Opens the context, or another one if its daemon has ended. Sets the values that are of it, and
  * prints why there is none. */
 static void open_context(const struct glue_comm *c, MPI_Comm comm, int64_t v[NVALUES])
 {
+	const bool possible = !c->mpi->threads || !is_direct();
 	char why[256];
 
 	v[SHORT] = 0;
@@ -383,11 +392,14 @@ static void open_context(const struct glue_comm *c, MPI_Comm comm, int64_t v[NVA
 		glue_retire_context(context);
 		context = NULL;
 	}
-	if (context == NULL && collnet_open(NULL, &context) == COLLNET_OK) {
+	if (possible && context == NULL && collnet_open(NULL, &context) == COLLNET_OK) {
 		v[SHORT] = glue_short_bytes(context);
 	}
 	if (v[SHORT] == 0) {
-		snprintf(why, sizeof(why), "not served: %s", collnet_error(context));
+		snprintf(why, sizeof(why), "not served: %s",
+			 possible ? collnet_error(context)
+				  : "with MPI_THREAD_MULTIPLE each communicator needs a context, "
+				    "and in direct mode (COLLNET_MODE) an interface has one");
 	}
 	v[CAN] = v[SHORT] != 0;
 	pair(v + HOST, v[CAN] != 0 ? hash(collnet_node_name(context)) : 0);

@@ -105,6 +105,11 @@ has '^right: threads' out
 [ "$(grep -c 'of 4 ranks: served' out)" = 6 ] || { cat out; fail "not all served"; }
 mpi "mixed" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases mixed
 has '^right: mixed' out
+mpi "threads in direct mode" --shape 2 --no-daemons -- ./with-collnet h0:1,h1:1 2 \
+	env COLLNET_MODE=direct ./cases threads
+has '^right: threads' out
+has 'of 2 ranks: not served: with MPI_THREAD_MULTIPLE' out
+lacks 'is used by' out
 echo "ok: MPI_THREAD_MULTIPLE"
 
 mpicc -std=c99 -O1 -Wall -Wextra -include "$here/mpi_nonblocking.h" "$here/mpi_program.c" -o nonblocking ||

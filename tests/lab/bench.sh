@@ -124,6 +124,12 @@ bench 0 --shape 2 -- alltoall --sizes 1k,2k --iterations 5 --algorithm shuffle,l
 [ "$(wc -l <plot.csv)" -eq 5 ] || fail "$(cat plot.csv)"
 [ "$(awk -F, '{ print NF }' plot.csv | sort -u)" = 13 ] || fail "$(cat plot.csv)"
 
+# The options of "plan" are also taken before it.
+collnet bench --json --seed 7 plan --help >out 2>&1 || fail "$(cat out)"
+has "usage: collnet bench plan" out
+collnet bench --sizes 1k plan >out 2>err && fail "plan took --sizes"
+has "plan takes no options but --json and --seed" err
+
 # What cannot be: one line each.
 bench 2 --shape 1 -- reduced
 has "unknown operation 'reduced'" err

@@ -395,8 +395,8 @@ int collnet_cmd_bench(int argc, char **argv)
 	struct cn_launch_info place;
 	int rc;
 
-	if (argc > 1 && strcmp(argv[1], "plan") == 0) {
-		return bench_plan(argc - 1, argv + 1); /* neither network nor ranks */
+	if (bench_plans(argc, argv)) {
+		return bench_plan(argc, argv); /* neither network nor ranks */
 	}
 	rc = bench_options_parse(&o, argc, argv);
 	if (rc != TOOL_OK) {

@@ -98,7 +98,9 @@ int bench_messages(struct bench *b);
  * False: an output could not be written. */
 bool bench_report(struct bench *b, const struct measure_result *r);
 
-/* plan.c: `collnet bench plan`, argv[0] being "plan"; an exit status. */
+/* plan.c: `collnet bench plan`; an exit status. True if "plan" is the operation, which its own
+ * options may precede. */
+bool bench_plans(int argc, char **argv);
 int bench_plan(int argc, char **argv);
 
 #endif

@@ -237,6 +237,9 @@ int bench_options_parse(struct bench_options *o, int argc, char **argv)
 		return tool_usage("no operation given; there are %s, plan",
 				  measure_op_names(false, known, sizeof(known)));
 	}
+	if (strcmp(argv[optind], "plan") == 0) {
+		return tool_usage("plan takes no options but --json and --seed");
+	}
 	if (!measure_op_find(argv[optind], &o->m.op)) {
 		return tool_usage("unknown operation '%.40s'; there are %s, plan", argv[optind],
 				  measure_op_names(false, known, sizeof(known)));

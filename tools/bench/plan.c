@@ -210,6 +210,16 @@ static int parse_option(void *into, int opt, char *arg, struct cn_err *err)
 	return COLLNET_OK;
 }
 
+bool bench_plans(int argc, char **argv)
+{
+	int i = 1;
+
+	while (i < argc && (strcmp(argv[i], "--json") == 0 || strncmp(argv[i], "--seed", 6) == 0)) {
+		i += strcmp(argv[i], "--seed") == 0 ? 2 : 1;
+	}
+	return i < argc && strcmp(argv[i], "plan") == 0;
+}
+
 int bench_plan(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -235,6 +245,6 @@ int bench_plan(int argc, char **argv)
 	if (rc != TOOL_OK) {
 		return rc;
 	}
-	return optind < argc ? tool_usage("unexpected argument '%.40s'", argv[optind])
-			     : run_all(o.json, o.seed);
+	return optind + 1 < argc ? tool_usage("unexpected argument '%.40s'", argv[optind + 1])
+				 : run_all(o.json, o.seed);
 }

@@ -59,6 +59,33 @@ builds 6 "nothing changed" --enable-werror
 [ "$(wc -l <"$t/runs")" -eq 7 ] || fail "the quick start does not configure"
 ! tail -n 1 "$t/runs" | grep werror >>"$t/out" || fail "warnings are errors in the quick start"
 
+# The plot goes by the sizes, not by their order in SIZES. Around a lab and a gnuplot that only answer
+# and keep.
+mkdir -p "$t/clone/build/tools" "$t/clone/build/daemon"
+: >"$t/clone/build/daemon/collnetd"
+cat >"$t/clone/build/tools/collnet" <<'EOS'
+#!/bin/sh
+while [ $# -gt 0 ]; do
+	[ "$1" != --sizes ] || size=${2%k}
+	shift
+done
+for value in "bytes_per_pair\": $((${size:-0} * 1024))" 'verified": true' 'median": 1' \
+	'bandwidth_mbit_per_node": 1' "efficiency\": 0.$size" 'drops_total": 0' 'frames_resent": 0' \
+	'ranks": 4'; do
+	echo "\"$value,"
+done
+EOS
+cat >"$t/bin/gnuplot" <<EOS
+#!/bin/sh
+cat >"$t/plot"
+cat "\$(sed -n 's/^plot "\([^"]*\)".*/\1/p' "$t/plot")" >"$t/points"
+EOS
+chmod +x "$t/clone/build/tools/collnet" "$t/bin/gnuplot"
+(cd "$t/clone" && PATH=$t/bin:$PATH SIZES=16k,1k,4k QUICKSTART_DEPS=no sh tools/quickstart) >"$t/out" 2>&1 ||
+	fail "the quick start, status $?"
+[ "$(tr '\n' ' ' <"$t/points")" = "1024 10 4096 40 16384 16 " ] || fail "points: $(cat "$t/points")"
+grep -q '^set xrange \[853.333:19660.8\]$' "$t/plot" || fail "$(grep xrange "$t/plot")"
+
 # A compiler with arguments exists. A substitute of apt-get that does nothing installs missing packages.
 mkdir "$t/apt"
 for command in apt-get sudo; do

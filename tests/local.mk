@@ -232,10 +232,9 @@ tests_unit_test_quota_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fopen -Wl,--wrap=fopen6
 # It counts the sessions that are looked at.
 tests_unit_test_report_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_peer_info
 
-# Allocations fail, one at a time, but not those of the topology's windows.
+# Allocations fail, one at a time.
 tests_unit_test_select_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc \
-	-Wl,--wrap=cn_topo_exchange_window -Wl,--wrap=cn_topo_link_window \
-	-Wl,--wrap=cn_topo_burst -Wl,--wrap=cn_topo_window -Wl,--wrap=cn_topo_holds_two
+	-Wl,--wrap=realloc -Wl,--wrap=free
 
 # It counts what is allocated.
 tests_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \

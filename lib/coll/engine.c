@@ -182,16 +182,20 @@ static const struct cn_node_ops node_ops = {
 
 /* ---- life ----------------------------------------------------------------------------- */
 
-/* W_g of the node: as configured, else Eq. 4 for all hosts of the topology. */
+/* W_g of the node: as configured, else Eq. 4 for all hosts of the topology; without memory 1, the
+ * safest. */
 static uint32_t node_window(const struct cn_engine_config *c)
 {
+	uint32_t window;
+
 	if (c->window != COLLNET_WINDOW_AUTO) {
 		return c->window;
 	}
 	if (c->topo == NULL) {
 		return COLLNET_WINDOW_OFF;
 	}
-	return cn_topo_window(c->topo, c->topo->hosts, c->topo->nhosts, 2, NULL);
+	window = cn_topo_window(c->topo, c->topo->hosts, c->topo->nhosts, 2, NULL);
+	return window > 0 ? window : 1;
 }
 
 int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, struct cn_err *err)

@@ -161,14 +161,15 @@ static uint32_t longest_path(const struct cn_topo *topo, const uint32_t *hosts, 
 	return 2 * most;
 }
 
-/* What the ports hold, and frames besides that are in cables. */
-static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, const uint32_t *hosts,
+/* What the ports hold, and frames besides that are in cables. False: no memory. */
+static bool automatic_windows(struct cn_team *t, const struct cn_topo *topo, const uint32_t *hosts,
 			      uint32_t n, struct cn_peer **peers)
 {
 	const uint32_t mtu = t->engine->config.node.mtu,
 		       w = cn_topo_window(topo, hosts, n, 2, NULL),
 		       all = cn_topo_widened(topo, topo->hosts, topo->nhosts, t->engine->window);
 	uint32_t exchange, transit;
+	bool had;
 
 	t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
 	t->window[CN_WINDOW_TWO_WAY] = t->window[CN_WINDOW_LINK];
@@ -189,6 +190,8 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 	mean_round_trips(t, peers, n - 1);
 	exchange = cn_topo_exchange_window(topo, hosts, n, t->rtt_short / 2, mtu);
 	exchange = exchange < all ? exchange : all;
+	had = w > 0 && exchange > 0 && t->window[CN_WINDOW_LINK] > 0 &&
+	      t->burst != COLLNET_WINDOW_OFF;
 	/* two where Eq. 4 allows one, unless a frame in a cable makes it two */
 	t->by_eq4 = exchange == 2 && (w == 1 || t->engine->window == 1) ? 1 : exchange;
 	transit = cn_topo_transit(topo, hosts, n, true, t->rtt / 2, mtu);
@@ -199,6 +202,7 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 					      t->window[CN_WINDOW_EXCHANGE] + transit);
 		t->adaptive = &t->known;
 	}
+	return had;
 }
 
 /* True if frames of this node may pass a link that is slower than its own; false if rates are not
@@ -253,8 +257,10 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical,
 	}
 	t->adaptive = NULL;
 	t->window[CN_WINDOW_FAN_IN] = cn_topo_fan_in(topo, hosts, n, &t->senders);
-	if (t->engine->config.window == COLLNET_WINDOW_AUTO) {
-		automatic_windows(t, topo, hosts, n, peers);
+	if (t->window[CN_WINDOW_FAN_IN] == 0 || (t->engine->config.window == COLLNET_WINDOW_AUTO &&
+						 !automatic_windows(t, topo, hosts, n, peers))) {
+		r = cn_fail(err, COLLNET_ENOMEM, "no memory for a team");
+		goto out;
 	}
 	r = cn_tree_make(topo, hosts, n, CN_TOPO_NONE, &t->tree, err);
 	if (r == COLLNET_OK) {

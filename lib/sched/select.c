@@ -107,7 +107,8 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 	return a < b ? a : b; /* COLLNET_WINDOW_OFF is the largest */
 }
 
-/* Eq. 4 for all hosts of the topology, which limits every team of some of them. */
+/* Eq. 4 for all hosts of the topology, which limits every team of some of them. 0, here and below:
+ * no memory. */
 static uint32_t node_window(const struct cn_topo *t)
 {
 	return cn_topo_window(t, t->hosts, t->nhosts, 2, NULL);
@@ -132,13 +133,19 @@ static uint32_t exchange_window(const struct cn_layout *l, const struct cn_cost 
 
 uint32_t cn_exchange_window(const struct cn_layout *l, const struct cn_cost *c, enum cn_op_kind op)
 {
-	uint32_t *hosts = hosts_of(l), window = COLLNET_WINDOW_OFF;
+	uint32_t *hosts = hosts_of(l), window = l->tree != NULL ? 0 : COLLNET_WINDOW_OFF;
 
 	if (hosts != NULL) {
 		window = exchange_window(l, c, hosts, op);
 		free(hosts);
 	}
 	return window;
+}
+
+/* The window that there was memory for, or any. */
+static uint32_t had(const struct cn_network *n, uint32_t window)
+{
+	return cn_network_had(n, window > 0) ? window : 1;
 }
 
 static void windows(const struct cn_layout *l, struct cn_network *n)
@@ -149,10 +156,12 @@ static void windows(const struct cn_layout *l, struct cn_network *n)
 	if (cn_network_had(n, hosts != NULL || l->tree == NULL) && hosts != NULL) {
 		const struct cn_topo *t = l->tree->topo;
 
-		n->window = exchange_window(l, n->cost, hosts, n->plan->op);
-		n->link_window = cn_topo_link_window(t, hosts, l->nnodes);
-		if (cn_topo_window(t, hosts, l->nnodes, 2, NULL) <= node_window(t)) {
+		n->window = had(n, exchange_window(l, n->cost, hosts, n->plan->op));
+		n->link_window = had(n, cn_topo_link_window(t, hosts, l->nnodes));
+		if (had(n, cn_topo_window(t, hosts, l->nnodes, 2, NULL)) <=
+		    had(n, node_window(t))) {
 			n->burst = cn_topo_burst(t, hosts, l->nnodes);
+			cn_network_had(n, n->burst != COLLNET_WINDOW_OFF);
 		}
 		free(hosts);
 	}
@@ -168,15 +177,21 @@ static bool rates_are_known(const struct cn_tree *t)
 	return t != NULL;
 }
 
-uint32_t cn_sent_at_once(const struct cn_layout *l)
+bool cn_sent_at_once(const struct cn_layout *l, uint32_t *frames)
 {
-	uint32_t *hosts = rates_are_known(l->tree) ? hosts_of(l) : NULL, window = 0;
+	uint32_t *hosts, window = 0;
 
+	*frames = 0;
+	if (!rates_are_known(l->tree)) {
+		return true;
+	}
+	hosts = hosts_of(l);
 	if (hosts != NULL) {
 		window = cn_topo_link_window(l->tree->topo, hosts, l->nnodes);
 		free(hosts);
 	}
-	return window == COLLNET_WINDOW_OFF ? 0 : window;
+	*frames = window == COLLNET_WINDOW_OFF ? 0 : window;
+	return window > 0;
 }
 
 static uint32_t most_local(const struct cn_layout *l)
@@ -265,7 +280,8 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 		window = n->link_window;
 		break;
 	case CN_WINDOW_FAN_IN:
-		if (cn_fan_in(n->layout, &senders, &window, NULL) != COLLNET_OK) {
+		if (!cn_network_had(n,
+				    cn_fan_in(n->layout, &senders, &window, NULL) == COLLNET_OK)) {
 			return 0;
 		}
 		break;
@@ -306,9 +322,10 @@ static size_t predict(const struct cn_layout *l, const struct cn_plan *p, const 
 	struct cn_network n;
 	size_t rows, count = 0;
 	const struct cn_algorithm *a = cn_algorithms(&rows);
-	const uint32_t at_once = cn_sent_at_once(l);
+	uint32_t at_once;
 
 	fill_network(l, p, c, no_memory, &n);
+	cn_network_had(&n, cn_sent_at_once(l, &at_once));
 	for (size_t i = 0; i < rows; i++) {
 		struct cn_prediction *x = &out[count];
 

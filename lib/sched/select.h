@@ -31,13 +31,13 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
 /*
  * Frames that a node sends, where no link has two messages at a time, before the first is
  * acknowledged, after which the window has room for what is in cables; 0: all of them, or the rates
- * are not known and the window stays as it is.
+ * are not known and the window stays as it is. False: no memory.
  */
-uint32_t cn_sent_at_once(const struct cn_layout *l);
+bool cn_sent_at_once(const struct cn_layout *l, uint32_t *frames);
 /*
  * W_g of an operation as a team's nodes have it, with the model's latency in the place of the round
  * trips that each measures. Not of a node whose window was set by hand, which others do not know.
- * COLLNET_WINDOW_OFF: none, or the network is not known.
+ * COLLNET_WINDOW_OFF: none, or the network is not known; 0: no memory.
  */
 uint32_t cn_exchange_window(const struct cn_layout *l, const struct cn_cost *c, enum cn_op_kind op);
 /* True if the algorithm depends on sizes: where no node knows all of them it does not, as all nodes

@@ -110,7 +110,8 @@ uint64_t cn_topo_host_rate(const struct cn_topo *t, uint32_t host);
  * most 65535. *bottleneck (may be NULL) becomes the deciding link (CN_TOPO_NONE when there is
  * none). Where no link of the file says its buffer, all are taken for CN_TOPO_BUFFER_ASSUMED.
  * Returns COLLNET_WINDOW_OFF when others do, but no port that the exchange crosses, or n < 2; and
- * 1, the safest, when there is no memory. Linear in the vertices.
+ * 0 when there is no memory: nodes select an algorithm by it, and all must select the same one.
+ * Linear in the vertices.
  */
 uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 			uint32_t control, uint32_t *bottleneck);
@@ -118,26 +119,25 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
  * How many frames each host may have in flight that the ports of the slowest links hold: Eq. 4 with
  * the frames that collect there, in the place of the mean of all steps. What a host sends in
  * `time`, in frames of so many bytes, is on its way, and in no port. *slowest becomes the deciding
- * link. Returns COLLNET_WINDOW_OFF where no rate or no buffer is known, no port of such a link
- * holds less than 65536, or there is no memory. Linear in the vertices.
+ * link. Returns COLLNET_WINDOW_OFF where no rate or no buffer is known, or no port of such a link
+ * holds less than 65536; and 0 when there is no memory. Linear in the vertices.
  */
 uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 				uint64_t time, uint32_t bytes, uint32_t *slowest);
 /*
- * True if an exchange may have two frames of each host in flight where Eq. 4 with control frames
- * allows one: without control frames Eq. 4 allows two; none are sent, because the next data frame
- * to a host is sent before an acknowledgement is due; and ports have room for more than the mean
- * number of queued frames.
+ * The window, or 2 if it is 1 and an exchange may have two frames of each host in flight where Eq.
+ * 4 with control frames allows one: without control frames Eq. 4 allows two; none are sent, because
+ * the next data frame to a host is sent before an acknowledgement is due; and ports have room for
+ * more than the mean number of queued frames. 0: no memory.
  */
-bool cn_topo_holds_two(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
-/* The window, or 2 if it is 1 and the ports hold two frames of each host. */
-static inline uint32_t cn_topo_widened(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
-				       uint32_t window)
+uint32_t cn_topo_widened(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
+			 uint32_t window);
+static inline bool cn_topo_holds_two(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
 {
-	return window == 1 && cn_topo_holds_two(t, hosts, n) ? 2 : window;
+	return cn_topo_widened(t, hosts, n, 1) == 2;
 }
 /* W_g of an exchange: the smaller one of cn_topo_window(), with control frames, or 2 if that is
- * more and ports hold them, and of cn_topo_slowest_window(). */
+ * more and ports hold them, and of cn_topo_slowest_window(). 0: no memory. */
 uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 				 uint64_t time, uint32_t bytes);
 /*
@@ -168,23 +168,29 @@ uint32_t cn_topo_transit(const struct cn_topo *t, const uint32_t *hosts, uint32_
 /*
  * How many frames each of n hosts may send each other one, all at once: in turn over the others, so
  * that frames reach a port at the mean rate, and of what comes faster than it sends three quarters
- * of its buffer have room. A host's port has room for all that is for it. 0: not one each.
+ * of its buffer have room. A host's port has room for all that is for it. 0: not one each;
+ * COLLNET_WINDOW_OFF: no memory.
  */
 uint32_t cn_topo_burst(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
 /*
  * The window for schedules in which no link carries two messages at a time. What may stand at a
  * port is the end of one message and the beginning of the next one: half of the smallest buffer.
  * (Not less: acknowledgements are its clock, and they come once or twice a window.) At least 1;
- * COLLNET_WINDOW_OFF and 1 as above.
+ * COLLNET_WINDOW_OFF as above; 0 when there is no memory: schedules depend on it, and all nodes
+ * must plan the same.
  */
 uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
 /* What it is where two nodes send to one at a time. */
-uint32_t cn_topo_two_way_window(uint32_t link_window);
+static inline uint32_t cn_topo_two_way_window(uint32_t link_window)
+{
+	return link_window == COLLNET_WINDOW_OFF || link_window == 1 ? link_window
+								     : link_window / 2;
+}
 /*
  * The window of one host towards one other, for exchanges of blocks of any size: all hosts may send
  * to one, whose port must hold their frames. The smallest buffer of the hosts' own ports, less a
  * quarter or an acknowledgement from each host, divided by n - 1. At least 1; COLLNET_WINDOW_OFF
- * and 1 as above.
+ * as above.
  */
 uint32_t cn_topo_pair_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
 /*
@@ -202,8 +208,8 @@ uint32_t cn_topo_few(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
 /*
  * The window of one host where all others send to it: at most `*senders` of them at a time, so that
  * the frames of all fit into the smallest buffer on the way, less an eighth and one frame. At least
- * 1; COLLNET_WINDOW_OFF where no buffer is limited. Without a topology, or memory, a port has
- * CN_TOPO_BUFFER_ASSUMED frames.
+ * 1; COLLNET_WINDOW_OFF where no buffer is limited; 0 when there is no memory. Without a topology,
+ * a port has CN_TOPO_BUFFER_ASSUMED frames.
  */
 uint32_t cn_topo_fan_in(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 			uint32_t *senders);

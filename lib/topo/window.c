@@ -231,7 +231,7 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 	}
 	f = feeds(t, hosts, n);
 	if (f == NULL) {
-		return 1;
+		return 0;
 	}
 	for (i = 1; i < t->nvertices; i++) {
 		v = t->order[i];
@@ -335,7 +335,7 @@ uint32_t cn_topo_slowest_window(const struct cn_topo *t, const uint32_t *hosts, 
 
 	*slowest = CN_TOPO_NONE;
 	if (f == NULL) {
-		return COLLNET_WINDOW_OFF;
+		return n < 2 || n > t->nvertices ? COLLNET_WINDOW_OFF : 0;
 	}
 	longest = longest_time(t, f, n, &cable);
 	cross_slowest(t, f, n, longest);
@@ -405,15 +405,19 @@ static bool hold_two(const struct cn_topo *t, const struct feed *f, uint32_t n)
 	return true;
 }
 
-bool cn_topo_holds_two(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+uint32_t cn_topo_widened(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
+			 uint32_t window)
 {
-	struct feed *f = cn_topo_window(t, hosts, n, 1, NULL) > 1 && n > 1 && n <= t->nvertices
-				 ? feeds(t, hosts, n)
-				 : NULL;
-	const bool holds = f != NULL && hold_two(t, f, n);
+	const uint32_t data = window == 1 ? cn_topo_window(t, hosts, n, 1, NULL) : 1;
+	struct feed *f;
 
+	if (data == 1 || n < 2 || n > t->nvertices) {
+		return window;
+	}
+	f = feeds(t, hosts, n);
+	window = data == 0 || f == NULL ? 0 : hold_two(t, f, n) ? 2 : 1;
 	free(f);
-	return holds;
+	return window;
 }
 
 uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
@@ -505,9 +509,12 @@ uint32_t cn_topo_burst(const struct cn_topo *t, const uint32_t *hosts, uint32_t 
 {
 	struct feed *f = n > 1 && n <= t->nvertices ? feeds(t, hosts, n) : NULL;
 	const uint32_t assumed = cn_topo_assumed_buffer(t);
-	double least = f != NULL ? WINDOW_MAX : 0;
+	double least = WINDOW_MAX;
 
-	for (uint32_t i = 1; f != NULL && i < t->nvertices; i++) {
+	if (f == NULL) {
+		return n < 2 || n > t->nvertices ? 0 : COLLNET_WINDOW_OFF;
+	}
+	for (uint32_t i = 1; i < t->nvertices; i++) {
 		const uint32_t v = t->order[i], link = t->vertices[v].parent_link;
 		const double room = (double)room_of(t, link, assumed);
 
@@ -520,24 +527,22 @@ uint32_t cn_topo_burst(const struct cn_topo *t, const uint32_t *hosts, uint32_t 
 }
 
 /* The smallest buffer of a port that one of the hosts needs to reach another; COLLNET_WINDOW_OFF:
- * none is limited. False: no memory. */
-static bool smallest_buffer(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
-			    uint32_t *least)
+ * none is limited; 0: no memory. */
+static uint32_t smallest_buffer(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
 {
 	struct feed *f = feeds(t, hosts, n);
-	uint32_t assumed = cn_topo_assumed_buffer(t);
+	uint32_t assumed = cn_topo_assumed_buffer(t), least = f != NULL ? COLLNET_WINDOW_OFF : 0;
 
-	*least = COLLNET_WINDOW_OFF;
 	for (uint32_t i = 1; f != NULL && i < t->nvertices; i++) {
 		uint32_t v = t->order[i],
 			 buffer = buffer_of(t, t->vertices[v].parent_link, assumed);
 
-		if (buffer != 0 && crossings(f[v].hosts, n) != 0 && buffer < *least) {
-			*least = buffer;
+		if (buffer != 0 && crossings(f[v].hosts, n) != 0 && buffer < least) {
+			least = buffer;
 		}
 	}
 	free(f);
-	return f != NULL;
+	return least;
 }
 
 uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
@@ -547,20 +552,12 @@ uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uin
 	if (n < 2 || n > t->nvertices) {
 		return COLLNET_WINDOW_OFF;
 	}
-	if (!smallest_buffer(t, hosts, n, &least)) {
-		return 1;
-	}
-	if (least == COLLNET_WINDOW_OFF) {
+	least = smallest_buffer(t, hosts, n);
+	if (least == COLLNET_WINDOW_OFF || least == 0) {
 		return least;
 	}
 	least = least / 2 > 0 ? least / 2 : 1;
 	return least > WINDOW_MAX ? WINDOW_MAX : least;
-}
-
-uint32_t cn_topo_two_way_window(uint32_t link_window)
-{
-	return link_window == COLLNET_WINDOW_OFF || link_window == 1 ? link_window
-								     : link_window / 2;
 }
 
 uint32_t cn_topo_fan_in(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
@@ -569,10 +566,10 @@ uint32_t cn_topo_fan_in(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 	uint32_t least = CN_TOPO_BUFFER_ASSUMED;
 
 	*senders = n > 1 ? n - 1 : 1;
-	if (t != NULL && n <= t->nvertices && !smallest_buffer(t, hosts, n, &least)) {
-		least = CN_TOPO_BUFFER_ASSUMED;
+	if (t != NULL && n <= t->nvertices) {
+		least = smallest_buffer(t, hosts, n);
 	}
-	if (least == COLLNET_WINDOW_OFF) {
+	if (least == COLLNET_WINDOW_OFF || least == 0) {
 		return least;
 	}
 	least -= least > 1 ? least / 8 + 1 : 0;
@@ -584,7 +581,8 @@ uint32_t cn_topo_fan_in(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 uint32_t cn_topo_few(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
 {
 	struct feed *f = n > 1 && n <= t->nvertices ? feeds(t, hosts, n) : NULL;
-	uint32_t across = f != NULL ? n - 1 : 0;
+	const uint32_t burst = cn_topo_burst(t, hosts, n);
+	uint32_t across = f != NULL && burst != COLLNET_WINDOW_OFF ? n - 1 : 0;
 
 	for (uint32_t i = 1; f != NULL && i < t->nvertices; i++) {
 		const uint32_t below = f[t->order[i]].hosts,
@@ -595,5 +593,5 @@ uint32_t cn_topo_few(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
 		}
 	}
 	free(f);
-	return across * cn_topo_burst(t, hosts, n);
+	return across * burst;
 }

@@ -215,7 +215,9 @@ int cn_bcast_plan(cn_bcast_builder *build, const struct cn_layout *l, const stru
 	struct cn_bcast b;
 	int rc;
 
-	cost.at_once = cn_sent_at_once(l);
+	if (!cn_sent_at_once(l, &cost.at_once)) { /* without it, the tree would be another one */
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for %u nodes", l->nnodes);
+	}
 	rc = build(l, l->node_of[p->root], p->bytes, p->segment, &cost, &b, err);
 	if (rc) {
 		return rc;

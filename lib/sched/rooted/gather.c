@@ -23,7 +23,8 @@ int cn_fan_in(const struct cn_layout *l, uint32_t *senders, uint32_t *window, st
 	}
 	*window = cn_topo_fan_in(topo, hosts, l->nnodes, senders);
 	free(hosts);
-	return COLLNET_OK;
+	return *window > 0 ? COLLNET_OK
+			   : cn_fail(err, COLLNET_ENOMEM, "no memory for %u nodes", l->nnodes);
 }
 
 static int plan_root(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,

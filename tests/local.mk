@@ -58,10 +58,12 @@ unit_tests = \
 	tests/unit/test_engine \
 	tests/unit/test_engine_fault \
 	tests/unit/test_engine_leave \
+	tests/unit/test_engine_memory \
 	tests/unit/test_engine_team \
 	tests/unit/test_engine_wait \
 	tests/unit/test_split \
 	tests/unit/test_task \
+	tests/unit/test_team_memory \
 	tests/unit/test_team_ready \
 	tests/unit/test_split_refusals \
 	tests/unit/test_split_restart \
@@ -235,6 +237,14 @@ tests_unit_test_report_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_peer_info
 # Allocations fail, one at a time.
 tests_unit_test_select_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc \
 	-Wl,--wrap=realloc -Wl,--wrap=free
+
+# Allocations of one node fail, one at a time.
+tests_unit_test_engine_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc \
+	-Wl,--wrap=realloc -Wl,--wrap=free -Wl,--wrap=mmap -Wl,--wrap=mmap64 \
+	-Wl,--wrap=munmap
+tests_unit_test_team_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc \
+	-Wl,--wrap=realloc -Wl,--wrap=free -Wl,--wrap=mmap -Wl,--wrap=mmap64 \
+	-Wl,--wrap=munmap
 
 # It counts what is allocated.
 tests_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \
@@ -410,6 +420,7 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/runtime_pair.h \
 	tests/unit/sched_fixture.c \
 	tests/unit/sched_fixture.h \
+	tests/unit/scarce_impl.h \
 	tests/unit/sched_fixture_impl.h \
 	tests/unit/sched_interpreter.c \
 	tests/unit/sim_net.c \

@@ -101,13 +101,18 @@ static int begin(struct cn_team *t, uint32_t seq, const struct call *c, struct c
  * they have called something else meanwhile. */
 static int try_plan(struct cn_team *t, const struct call *c, struct cn_err *err)
 {
+	struct cn_op *op;
 	int r = cn_op_request_plan(t, &c->plan, err);
-	struct cn_op *op = r == COLLNET_OK ? cn_op_get_idle(t, &c->plan) : NULL;
 
-	if (op != NULL) {
-		r = cn_op_plan(op, &c->plan, err);
-		cn_op_put_idle(op);
+	if (r != COLLNET_OK) {
+		return r;
 	}
+	op = cn_op_get_idle(t, &c->plan);
+	if (op == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for an operation");
+	}
+	r = cn_op_plan(op, &c->plan, err);
+	cn_op_put_idle(op);
 	return r;
 }
 

@@ -410,8 +410,12 @@ static int learn_node(struct cn_team *t, const struct cn_team *parent, uint32_t 
 	if (j == NULL) {
 		cn_join_forget(&in);
 	}
-	return j != NULL && cn_wireup_learn(t, now, m->peer, j)
-		       ? COLLNET_OK
+	if (j != NULL && cn_wireup_learn(t, now, m->peer, j)) {
+		return COLLNET_OK;
+	}
+	return m->joins.n < CN_TEAMS_MAX
+		       ? cn_fail(err, COLLNET_ENOMEM, "no memory for another team with node %s",
+				 node->name)
 		       : cn_fail(err, COLLNET_ELIMIT, "no room for another team with node %s",
 				 node->name);
 }

@@ -209,7 +209,8 @@ struct cn_daemon {
 	bool stop;
 	cn_time now; /* of this iteration of the loop */
 	/* Regions that no request uses any more, in the states of unmap.c. */
-	struct cn_mapping *unmap, *held, *held_last, *watched[CN_WATCH_BUCKETS];
+	struct cn_mappings unmap, settled, held;
+	struct cn_mapping *watched[CN_WATCH_BUCKETS];
 	cn_time held_until; /* then they are tried again; 0: there are none */
 	uint32_t nwatched;
 	int inotify_fd;	      /* 0: not opened yet; -1: there is none */

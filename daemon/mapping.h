@@ -27,6 +27,11 @@ struct cn_mapping {
 	struct cn_mapping *next; /* in a list of unmap.c */
 };
 
+/* First in, first out. */
+struct cn_mappings {
+	struct cn_mapping *first, *last;
+};
+
 /* ---- mapping.c ------------------------------------------------------------------------ */
 
 /* Charges a region of this size to the user, or COLLNET_ELIMIT. */

@@ -4,14 +4,16 @@
  * processes may still have it, and its pages are charged to the control group of the process that
  * touched them first, which may be the daemon.
  *
- * unused  -is_settled()-> unused       its pages are dropped, in parts, and it is unmapped
- * unused  -hold()-> held               not settled, or no watch could be added
+ * unused  -settle_some()-> settled     its pages are dropped, in parts, and it is unmapped
+ * unused  -settle_some()-> held        not settled
  * held    -try_again()-> unused        every AGAIN
- * unused  -watch()-> watched           the descriptor is closed, maybe by a reaper
+ * settled -hold()-> held               no watch could be added
+ * settled -watch()-> watched           the descriptor is closed, maybe by a reaper
  * watched -cn_mapping_collect()-> freed  inotify reports that nobody had it any more
  *
  * A region is settled if the client has sealed it, or is unmapped already because nobody else has
- * it. Otherwise munmap() could wait (node/memfd.h).
+ * it. Otherwise munmap() could wait (node/memfd.h). Regions end in order, so that a user who always
+ * ends some does not delay those of others.
  */
 #include "daemon/daemon.h"
 
@@ -28,13 +30,11 @@
  * many as are left for others. */
 #define WATCHES_MAX 4096u
 
-void cn_mapping_put(struct cn_daemon *d, struct cn_mapping *s)
+static void append(struct cn_mappings *q, struct cn_mapping *s)
 {
-	if (s != NULL && --s->refs == 0) {
-		/* The engine may be the caller and still use it: the loop unmaps it later. */
-		s->next = d->unmap;
-		d->unmap = s;
-	}
+	s->next = NULL;
+	*(q->first != NULL ? &q->last->next : &q->first) = s;
+	q->last = s;
 }
 
 static struct cn_mapping *pop(struct cn_mapping **list)
@@ -45,34 +45,36 @@ static struct cn_mapping *pop(struct cn_mapping **list)
 	return s;
 }
 
+void cn_mapping_put(struct cn_daemon *d, struct cn_mapping *s)
+{
+	if (s != NULL && --s->refs == 0) {
+		/* The engine may be the caller and still use it: the loop unmaps it later. */
+		append(&d->unmap, s);
+	}
+}
+
 /* ---- those that cannot end yet -------------------------------------------------------- */
 
 static void hold(struct cn_daemon *d, struct cn_mapping *s)
 {
-	struct cn_mapping **last = d->held != NULL ? &d->held_last->next : &d->held;
-
-	s->next = NULL;
-	*last = d->held_last = s;
+	append(&d->held, s);
 	d->held_until = d->held_until != 0 ? d->held_until : d->now + AGAIN;
 }
 
 static void try_again(struct cn_daemon *d)
 {
-	if (d->held == NULL || d->now < d->held_until) {
+	if (d->held.first == NULL || d->now < d->held_until) {
 		return;
 	}
-	for (uint32_t n = 0; d->held != NULL && n < AT_ONCE; n++) {
-		struct cn_mapping *s = pop(&d->held);
-
-		s->next = d->unmap;
-		d->unmap = s;
+	for (uint32_t n = 0; d->held.first != NULL && n < AT_ONCE; n++) {
+		append(&d->unmap, pop(&d->held.first));
 	}
-	d->held_until = d->held != NULL ? d->now + AGAIN : 0;
+	d->held_until = d->held.first != NULL ? d->now + AGAIN : 0;
 }
 
 cn_time cn_mapping_deadline(const struct cn_daemon *d)
 {
-	return d->held != NULL ? d->held_until : CN_NEVER;
+	return d->held.first != NULL ? d->held_until : CN_NEVER;
 }
 
 /* Memory that is not sealed is unmapped at once, if it can be: it was never used. */
@@ -86,32 +88,29 @@ static bool is_settled(struct cn_mapping *s)
 	return s->p == NULL || s->sealed;
 }
 
-/* Returns the number of settled ones, which are then the first of the list. */
-static uint32_t hold_unsettled(struct cn_daemon *d)
+/* The first ones are settled, or held. */
+static void settle_some(struct cn_daemon *d)
 {
-	struct cn_mapping **at = &d->unmap;
-	uint32_t settled = 0;
+	for (uint32_t n = 0; d->unmap.first != NULL && n < AT_ONCE; n++) {
+		struct cn_mapping *s = pop(&d->unmap.first);
 
-	for (uint32_t n = 0; *at != NULL && n < AT_ONCE; n++) {
-		if (is_settled(*at)) {
-			at = &(*at)->next;
-			settled++;
+		if (is_settled(s)) {
+			append(&d->settled, s);
 		} else {
-			hold(d, pop(at));
+			hold(d, s);
 		}
 	}
-	return settled;
 }
 
 /* ---- their pages ---------------------------------------------------------------------- */
 
-/* A part of the memory that waits to be unmapped, so that the loop continues: it takes 50 ms for a
- * GiB. Of the first n. True: there is more. */
-static bool drop_some_pages(struct cn_mapping *s, uint32_t n)
+/* A part of the settled memory, so that the loop continues: it takes 50 ms for a GiB. True: there
+ * is more. */
+static bool drop_some_pages(struct cn_daemon *d)
 {
 	uint64_t most = PER_ITERATION;
 
-	for (; n > 0; s = s->next, n--) {
+	for (struct cn_mapping *s = d->settled.first; s != NULL; s = s->next) {
 		const uint64_t left = s->bytes - s->dropped, part = left < most ? left : most;
 
 		if (part > 0) {
@@ -184,7 +183,8 @@ void cn_mapping_collect(struct cn_daemon *d)
 	struct inotify_event events[128];
 	ssize_t n;
 
-	while (d->nwatched > 0 && (n = read(d->inotify_fd, events, sizeof(events))) > 0) {
+	/* Also if nothing is watched: the end of a watch is a second event, maybe a later one. */
+	while (d->inotify_fd > 0 && (n = read(d->inotify_fd, events, sizeof(events))) > 0) {
 		for (size_t i = 0; i < (size_t)n / sizeof(events[0]); i++) {
 			if ((events[i].mask & IN_DELETE_SELF) != 0) {
 				freed(d, events[i].wd);
@@ -195,7 +195,8 @@ void cn_mapping_collect(struct cn_daemon *d)
 
 bool cn_mapping_is_ending(const struct cn_daemon *d)
 {
-	return d->unmap != NULL || (d->nwatched > 0 && d->now < d->freed_by);
+	return d->unmap.first != NULL || d->settled.first != NULL ||
+	       (d->nwatched > 0 && d->now < d->freed_by);
 }
 
 /* ---- all of it ------------------------------------------------------------------------ */
@@ -208,16 +209,18 @@ bool cn_mapping_unmap(struct cn_daemon *d)
 {
 	int fds[AT_ONCE];
 	uint64_t bytes = 0;
-	uint32_t n = 0, settled;
+	uint32_t n = 0;
 	pid_t reaper = -1;
 
 	try_again(d);
-	settled = hold_unsettled(d);
-	if (drop_some_pages(d->unmap, settled)) {
+	if (d->settled.first == NULL) {
+		settle_some(d);
+	}
+	if (drop_some_pages(d)) {
 		return true;
 	}
-	for (uint32_t i = 0; i < settled; i++) {
-		struct cn_mapping *s = pop(&d->unmap);
+	while (d->settled.first != NULL) {
+		struct cn_mapping *s = pop(&d->settled.first);
 		const uint64_t size = s->bytes;
 		const int fd = s->fd;
 
@@ -243,16 +246,16 @@ bool cn_mapping_unmap(struct cn_daemon *d)
 	if (n > 0) {
 		cn_mapping_collect(d);
 	}
-	return d->unmap != NULL;
+	return d->unmap.first != NULL;
 }
 
 void cn_mapping_end(struct cn_daemon *d)
 {
 	while (cn_mapping_unmap(d)) {
 	}
-	while (d->held != NULL) {
-		close(d->held->fd);
-		finish(d, pop(&d->held));
+	while (d->held.first != NULL) {
+		close(d->held.first->fd);
+		finish(d, pop(&d->held.first));
 	}
 	for (uint32_t i = 0; i < CN_WATCH_BUCKETS; i++) {
 		while (d->watched[i] != NULL) {

@@ -184,6 +184,7 @@ unit_tests = \
 	tests/unit/test_time_slice \
 	tests/unit/test_unexpected_limit \
 	tests/unit/test_unexpected_queue \
+	tests/unit/test_unmap \
 	tests/unit/test_udp_address \
 	tests/unit/test_udp_socket \
 	tests/unit/test_union_find \
@@ -412,6 +413,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/pair_trace.c \
 	tests/unit/reduction.c \
 	tests/unit/reduction.h \
+	tests/unit/region_daemon.c \
+	tests/unit/region_daemon.h \
 	tests/unit/ring_client.c \
 	tests/unit/ring_client.h \
 	tests/unit/ring_oracle.c \

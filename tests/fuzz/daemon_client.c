@@ -140,12 +140,17 @@ void settle(struct fixture *w, int i)
 	}
 }
 
+bool unmaps(const struct cn_daemon *d)
+{
+	return d->unmap.first != NULL || d->settled.first != NULL;
+}
+
 void say(struct fixture *w, int i, const void *m, size_t len)
 {
 	settle(w, i);
 	check(send(w->end[i].fd, m, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len);
 	cn_client_readable(w->end[i].client);
-	if (w->daemon->unmap != NULL) { /* which it may wait for */
+	if (unmaps(w->daemon)) { /* which it may wait for */
 		while (cn_mapping_unmap(w->daemon)) {
 		}
 		cn_client_readable(w->end[i].client);

@@ -40,6 +40,8 @@ void end_client(struct fixture *w, int i);
 void read_answers(struct fixture *w);
 /* Those that are marked for close go. */
 void reap(struct fixture *w);
+/* Whether memory waits to be unmapped. */
+bool unmaps(const struct cn_daemon *d);
 /* A task is begun in one turn and done in the next: what ends in between must not be read by it. */
 void run_task(struct fixture *w);
 /* Until no call of the client waits for one. */

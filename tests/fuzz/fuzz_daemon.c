@@ -404,7 +404,7 @@ static void check_nothing_left(const struct cn_daemon *d)
 {
 	const struct cn_engine *e = d->runtime.engine;
 
-	check(d->nclients == 0 && d->unmap == NULL);
+	check(d->nclients == 0 && !unmaps(d));
 	check(e->nteams == 0 && e->own.sources.n == 0);
 	check(e->nforming == 0 && e->scheduled == 0 && e->deferred_frames == 0);
 	check(e->copies.used == 0 && e->endpoints->accounts == NULL);
@@ -464,7 +464,7 @@ static void good_client(struct fixture *w)
 	}
 	do { /* large regions are unmapped in parts */
 		reap(w);
-	} while (w->daemon->unmap != NULL);
+	} while (unmaps(w->daemon));
 	check_nothing_left(w->daemon);
 	connect_client(w, 0);
 	say(w, 0, &hello, sizeof(hello));
@@ -515,7 +515,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cn_client_end(w.daemon);
 	while (cn_mapping_unmap(w.daemon)) {
 	}
-	check(w.daemon->nclients == 0 && w.daemon->unmap == NULL);
+	check(w.daemon->nclients == 0 && !unmaps(w.daemon));
 	for (int i = 0; i < CLIENTS; i++) {
 		if (w.end[i].client != NULL) {
 			end_client(&w, i);
@@ -526,8 +526,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		run_task(&w);
 	}
 	cn_engine_free(w.daemon->runtime.engine);
-	check(w.daemon->unmap == NULL && w.daemon->memory.used == 0 &&
-	      w.daemon->memory.regions == 0);
+	check(!unmaps(w.daemon) && w.daemon->memory.used == 0 && w.daemon->memory.regions == 0);
 	for (int i = 0; i < CLIENTS; i++) {
 		const struct cn_user *u = cn_user_find(w.daemon, 1000 + (uid_t)i);
 

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* daemon/unmap.c: the end of clients' regions. */
+#include "daemon/daemon.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "region_daemon.h"
+
+/* It is dropped in parts. As long as the client has it, it is readable there, and charged. */
+static void region__is_charged_until_it_is_freed(void **state)
+{
+	const uint64_t bytes = 160 * MIB;
+	struct cn_daemon *d = region_loop();
+	struct epoll_event event;
+	struct cn_client *c;
+	int fd, parts;
+	uint8_t *p;
+
+	(void)state;
+	c = region_client(d, &fd);
+	for (int later = 0; later < 2; later++) {
+		p = region_map(c, fd, bytes);
+		if (!later) {
+			munmap(p, bytes);
+		}
+		assert_true(cn_mapping_drop(c, 0));
+		for (parts = 1; cn_mapping_unmap(d); parts++) {
+		}
+		assert_int_equal(parts, 3);
+		if (later) {
+			for (int turns = 0; turns < 3; turns++) { /* time does not change it */
+				d->now += 1000 * CN_MS;
+				assert_false(cn_mapping_unmap(d));
+				assert_false(region_has_events(d));
+				assert_int_equal(d->memory.used, bytes);
+			}
+			assert_int_equal(p[0], 7);
+			assert_int_equal(p[bytes - 1], 7);
+			munmap(p, bytes);
+		}
+		/* A child process may have to drop the last reference. */
+		if (d->memory.used > 0) {
+			assert_int_equal(epoll_wait(d->epoll_fd, &event, 1, 20000), 1);
+			cn_mapping_collect(d);
+		}
+		assert_int_equal(d->memory.used, 0);
+		assert_int_equal(d->memory.regions, 0);
+	}
+	region_loop_end(d);
+	close(fd);
+}
+
+/* The connection has ended, the process has not. O_PATH is another way to keep it. */
+static void region__of_a_process_that_lives_on(void **state)
+{
+	struct cn_daemon *d = region_loop();
+	struct cn_user *user;
+	struct cn_client *c;
+	char path[32];
+	uint8_t *p;
+	int fd, other;
+
+	(void)state;
+	c = region_client(d, &fd);
+	user = c->user;
+	p = region_map(c, fd, MIB);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", c->regions[0]->fd);
+	other = open(path, O_PATH | O_CLOEXEC);
+	assert_true(other >= 0);
+	cn_client_mark(c, NULL);
+	cn_client_reap(d);
+	assert_int_equal(d->nclients, 0);
+	assert_int_equal(user->used[CN_QUOTA_CONNECTIONS], 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(user->used[CN_QUOTA_MEMORY], MIB);
+		assert_int_equal(user->used[CN_QUOTA_REGIONS], 1);
+		if (i == 0) {
+			assert_int_equal(p[0], 7);
+			munmap(p, MIB);
+		}
+		assert_false(region_has_events(d));
+	}
+	close(other);
+	assert_true(region_has_events(d));
+	cn_mapping_collect(d);
+	assert_int_equal(user->used[CN_QUOTA_MEMORY], 0);
+	assert_int_equal(user->used[CN_QUOTA_REGIONS], 0);
+	region_loop_end(d);
+	close(fd);
+}
+
+/* More than a watch may be added for, or than the queue of events has room for. */
+static void region__waits_for_a_watch(void **state)
+{
+	struct cn_msg_region m = { .head = { .type = CN_MSG_REGION, .tag = 9 }, .bytes = 4096 };
+	struct cn_daemon *d = region_loop();
+	char text[CN_ERR_TEXT];
+	struct cn_client *c;
+	int fd;
+
+	(void)state;
+	c = region_client(d, &fd);
+	assert_true(cn_mapping_create(c, &m));
+	close(region_answer(fd, text));
+	assert_true(cn_mapping_drop(c, 0));
+	d->nwatched = 4096;
+	assert_false(cn_mapping_unmap(d));
+	assert_int_equal(d->memory.used, 4096);
+	assert_int_equal(cn_mapping_deadline(d), d->now + 100 * CN_MS);
+	d->nwatched = 4000; /* the user has as many as are left */
+	c->user->watches = 96;
+	d->now = cn_mapping_deadline(d);
+	assert_false(cn_mapping_unmap(d));
+	assert_int_equal(d->memory.used, 4096);
+	d->nwatched = 4095;
+	c->user->watches = 0;
+	assert_false(cn_mapping_unmap(d)); /* not yet */
+	assert_int_equal(d->memory.used, 4096);
+	d->now = cn_mapping_deadline(d);
+	assert_false(cn_mapping_unmap(d));
+	assert_int_equal(d->memory.used, 0);
+	assert_true(cn_mapping_deadline(d) == CN_NEVER);
+	assert_int_equal(d->nwatched, 4095);
+	d->nwatched = 0;
+	region_loop_end(d);
+	close(fd);
+}
+
+/* A user who ends one region after the other does not delay that of another user. */
+static void region__ends_in_order(void **state)
+{
+	struct cn_daemon *d = region_loop();
+	struct cn_client *c[2];
+	struct cn_mapping *s;
+	uint8_t *p;
+	int fd[2];
+
+	(void)state;
+	c[0] = region_client_of(d, 1000, &fd[0]);
+	c[1] = region_client_of(d, 1001, &fd[1]);
+	p = region_map(c[0], fd[0], 128 * MIB);
+	s = c[0]->regions[0]; /* charged as long as it is mapped here */
+	assert_true(cn_mapping_drop(c[0], 0));
+	for (int turns = 0; turns < 2; turns++) {
+		munmap(region_map(c[1], fd[1], 128 * MIB), 128 * MIB);
+		assert_true(cn_mapping_drop(c[1], 0));
+		cn_mapping_unmap(d);
+	}
+	cn_mapping_unmap(d);
+	cn_mapping_unmap(d);
+	assert_null(s->p);
+	munmap(p, 128 * MIB);
+	region_loop_end(d);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+/* The kernel reports the end of a watch in a second event, maybe after the first was handled. */
+static void collect__late_events(void **state)
+{
+	struct cn_daemon *d = region_loop();
+	struct cn_memfd m;
+	struct cn_client *c;
+	int fd;
+
+	(void)state;
+	c = region_client(d, &fd);
+	munmap(region_map(c, fd, MIB), MIB);
+	assert_true(cn_mapping_drop(c, 0));
+	assert_false(cn_mapping_unmap(d));
+	assert_int_equal(d->nwatched, 0);
+	assert_true(cn_memfd_new(&m, MIB, 0));
+	assert_true(cn_memfd_watch(d->inotify_fd, m.own) >= 0);
+	munmap(m.p, MIB);
+	close(m.own);
+	close(m.client);
+	assert_true(region_has_events(d));
+	cn_mapping_collect(d);
+	assert_false(region_has_events(d));
+	region_loop_end(d);
+	close(fd);
+}
+
+/* ---- regions that are not sealed ------------------------------------------------------- */
+
+/* Nothing reads, writes or unmaps it as long as the client could punch a hole. */
+static void region__is_not_used_before_it_is_sealed(void **state)
+{
+	const struct cn_msg_buffer_ref place = { .region = 0 };
+	struct cn_daemon *d = region_loop();
+	char text[CN_ERR_TEXT];
+	struct cn_mapping *s, *ref;
+	struct cn_client *c;
+	int fd, memory;
+	uint8_t *p;
+	bool ok;
+
+	(void)state;
+	for (int sealed = 0; sealed < 2; sealed++) {
+		c = region_client(d, &fd);
+		memory = region_ask(c, fd, MIB, text);
+		s = c->regions[0];
+		assert_null(cn_mapping_resolve(c, &place, 1, &ref, &ok));
+		assert_false(ok);
+		cn_client_mark(c, NULL);
+		cn_client_reap(d);
+		for (int turns = 0; turns < 3; turns++) {
+			assert_false(cn_mapping_unmap(d));
+			assert_non_null(s->p);
+			s->p[0] = 7; /* it is mapped */
+			assert_int_equal(d->memory.used, MIB);
+			d->now = cn_mapping_deadline(d);
+		}
+		if (sealed) {
+			p = cn_memfd_map(memory, MIB, 0);
+			assert_non_null(p);
+			close(memory);
+			assert_false(cn_mapping_unmap(d));
+			assert_null(s->p);
+			assert_int_equal(p[0], 7);
+			assert_int_equal(d->memory.used, MIB);
+			munmap(p, MIB);
+			cn_mapping_collect(d);
+		} else { /* it ends without having mapped it */
+			close(memory);
+			assert_false(cn_mapping_unmap(d));
+		}
+		assert_int_equal(d->memory.used, 0);
+		close(fd);
+	}
+	region_loop_end(d);
+}
+
+/* At the daemon's end nothing is taken, neither from clients nor from those that left. */
+static void region__stays_at_the_end(void **state)
+{
+	struct cn_daemon *d = region_loop();
+	struct cn_client *c;
+	uint8_t *p[2];
+	int fd[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		c = region_client(d, &fd[i]);
+		p[i] = region_map(c, fd[i], MIB);
+		if (i == 0) {
+			cn_client_mark(c, NULL);
+			cn_client_reap(d);
+		}
+	}
+	region_loop_end(d);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(p[i][0], 7);
+		munmap(p[i], MIB);
+		close(fd[i]);
+	}
+}
+
+/* What it returned as it ended is processed, also if it left messages unread. */
+static void region__given_back_at_the_end(void **state)
+{
+	const struct cn_msg_unregion m = { .head = { .type = CN_MSG_UNREGION } };
+	struct cn_daemon *d = region_loop();
+	struct cn_client *c;
+	int fd;
+
+	(void)state;
+	c = region_client(d, &fd);
+	c->greeted = true;
+	munmap(region_map(c, fd, MIB), MIB);
+	cn_client_reply(c, 1, COLLNET_OK, 0, "");
+	assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
+	close(fd);
+	for (int turns = 0; turns < 3 && d->nclients > 0; turns++) {
+		cn_client_readable(c);
+		cn_client_reap(d);
+	}
+	assert_int_equal(d->nclients, 0);
+	assert_int_equal(d->memory.used, 0);
+	region_loop_end(d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(region__is_charged_until_it_is_freed),
+		cmocka_unit_test(region__of_a_process_that_lives_on),
+		cmocka_unit_test(region__waits_for_a_watch),
+		cmocka_unit_test(region__ends_in_order),
+		cmocka_unit_test(collect__late_events),
+		cmocka_unit_test(region__is_not_used_before_it_is_sealed),
+		cmocka_unit_test(region__stays_at_the_end),
+		cmocka_unit_test(region__given_back_at_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

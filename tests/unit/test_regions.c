@@ -93,6 +93,45 @@ static void region__waits_for_what_is_unmapped(void **state)
 	free(d);
 }
 
+/* Others may free memory again and again. */
+static void region__waits_for_a_while(void **state)
+{
+	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION, .tag = 9 },
+					 .bytes = 300 * MIB };
+	struct cn_daemon *d = region_loop();
+	struct cn_client *c, *other;
+	char text[CN_ERR_TEXT];
+	int fd, other_fd;
+	uint8_t *p;
+
+	(void)state;
+	d->config.limits[CN_QUOTA_MEMORY] = 200 * MIB;
+	c = region_client_of(d, 1000, &fd);
+	c->greeted = true;
+	other = region_client_of(d, 1001, &other_fd);
+	p = region_map(other, other_fd, 160 * MIB);
+	assert_true(cn_mapping_drop(other, 0));
+	while (cn_mapping_unmap(d)) {
+	}
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
+		for (int turns = 0; turns < 2; turns++) {
+			assert_true(d->now < d->freed_by);
+			cn_client_readable(c);
+			assert_int_equal(recv(fd, text, 1, MSG_DONTWAIT | MSG_PEEK), -1);
+			d->now += d->config.peer_timeout_ms * CN_MS / 4;
+			d->freed_by = d->now + CN_MS; /* of more memory */
+		}
+		cn_client_readable(c);
+		assert_int_equal(region_answer(fd, text), -1);
+		assert_non_null(strstr(text, "max-memory"));
+	}
+	munmap(p, 160 * MIB);
+	region_loop_end(d);
+	close(fd);
+	close(other_fd);
+}
+
 /* Many small ones are not much memory, but many mappings of the daemon. */
 static void region__is_one_of_a_number(void **state)
 {
@@ -189,6 +228,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(region__is_made_sealed_and_charged),
 		cmocka_unit_test(region__waits_for_what_is_unmapped),
+		cmocka_unit_test(region__waits_for_a_while),
 		cmocka_unit_test(region__is_one_of_a_number),
 		cmocka_unit_test(blocks__are_charged),
 	};

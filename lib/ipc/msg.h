@@ -56,9 +56,9 @@
  * Deadlines. A request says when it was called, by CLOCK_MONOTONIC, and its deadline counts from
  * then, however long the daemon takes no requests of the client, because one of them waits for its
  * plan. The daemon takes no moment to come for it, so a client can make its deadlines earlier only.
- * The ring says which request waits (`held`: its number + 1), and how many messages have been taken
- * from the socket (`beside`), HELLO included; a request that has not been taken
- * then when its deadline passes has ended for the library: it is in the ring still, and the daemon
+ * The ring says which request waits (`blocked_on`: its number + 1), and how many messages have been
+ * taken from the socket (`consumed_oob`), HELLO included; a request that has not been taken then
+ * when its deadline passes has ended for the library: it is in the ring still, and the daemon
  * touches no memory of it, and completes it with COLLNET_ETIMEOUT, when it takes it. A library
  * whose clock is another one, as in a time namespace of its own, sees that by WELCOME, and does
  * neither.

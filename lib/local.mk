@@ -271,6 +271,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/op_unexpected.c \
 	lib/coll/job_log.c \
 	lib/coll/peer_loss.c \
+	lib/coll/payers.c \
 	lib/coll/pending.c \
 	lib/coll/pending.h \
 	lib/coll/post.c \

@@ -115,6 +115,7 @@ unit_tests = \
 	tests/unit/test_op_window \
 	tests/unit/test_pair_window \
 	tests/unit/test_parent \
+	tests/unit/test_payers \
 	tests/unit/test_path_mtu \
 	tests/unit/test_peer \
 	tests/unit/test_peer_table \

@@ -508,28 +508,6 @@ void cn_engine_peer_info(const struct cn_engine *e, cn_time now, const struct cn
 	}
 }
 
-uint32_t cn_engine_teams_paid(const struct cn_engine *e, uint64_t payer, uint64_t owner,
-			      const char *job, bool *takes_part)
-{
-	uint32_t n = 0;
-
-	*takes_part = false;
-	for (uint32_t i = 0; i < e->places; i++) {
-		const struct cn_team *t = e->teams[i];
-		const struct cn_member *m = t != NULL ? t->members : NULL;
-
-		while (m != NULL && m->payer != payer) {
-			m = m->next;
-		}
-		if (m != NULL) {
-			n++;
-			*takes_part |= t->state == CN_TEAM_FORMING && t->owner == owner &&
-				       strcmp(t->job, job) == 0;
-		}
-	}
-	return n;
-}
-
 void cn_engine_jobs(struct cn_engine *e, uint64_t viewer, size_t first,
 		    struct collnet_job_info *out, size_t *count)
 {

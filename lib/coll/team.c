@@ -262,6 +262,7 @@ int cn_team_add_member(struct cn_team *t, cn_time now, uint32_t rank, cn_time de
 	m->join_deadline = deadline;
 	m->next = *at;
 	*at = m;
+	cn_payers_add(m);
 	t->nlocal++;
 	cn_team_touch(t);
 	*out = m;
@@ -378,6 +379,7 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool dead)
 		at = &(*at)->next;
 	}
 	*at = m->next;
+	cn_payers_remove(m);
 	cn_split_leave(m, waits, dead);
 	t->nlocal--;
 	for (uint32_t i = 0; t->local != NULL && t->layout.first != NULL &&
@@ -399,16 +401,6 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool dead)
 		/* Its ranks are fewer now, which no one has to act on before the next join. */
 		cn_wireup_ranks_changed(t, now);
 	}
-}
-
-void cn_engine_set_payer(struct cn_engine *e, uint64_t payer)
-{
-	e->payer = payer;
-}
-
-uint64_t cn_team_payer(const struct cn_team *t)
-{
-	return t->members != NULL ? t->members->payer : 0;
 }
 
 uint64_t cn_member_owner(const struct cn_member *m)

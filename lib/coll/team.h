@@ -61,9 +61,10 @@ struct cn_member {
 	struct cn_team *team;
 	struct cn_member *next;
 	uint32_t rank;
-	uint64_t payer;	 /* cn_engine_set_payer() */
-	uint32_t posted; /* operations posted so far */
-	bool waits;	 /* its call of the next one waits for a task */
+	uint64_t payer;		      /* cn_engine_set_payer() */
+	struct cn_member *next_payer; /* if it is in team->payers */
+	uint32_t posted;	      /* operations posted so far */
+	bool waits;		      /* its call of the next one waits for a task */
 	uint32_t done_ops;
 	struct cn_selected selected; /* for its last call, which may wait for its plan */
 	struct cn_split *split;	     /* its call divides a team (split.h); NULL: no */
@@ -96,6 +97,7 @@ struct cn_team {
 	struct cn_division *division; /* it waits for what the others say (split.h); NULL: no */
 	cn_time abandon_at;	      /* forming, status not 0: when it fails; 0: not decided yet */
 	struct cn_member *members;    /* ascending by rank */
+	struct cn_member *payers;     /* one of each payer (payers.c) */
 	uint32_t nlocal;
 	uint64_t operations;
 	struct cn_wireup wireup;
@@ -161,6 +163,9 @@ struct cn_team *cn_team_forming(const struct cn_engine *e, uint64_t owner, const
 int cn_team_add_member(struct cn_team *t, cn_time now, uint32_t rank, cn_time deadline,
 		       struct cn_done *done, struct cn_member **out, struct cn_err *err);
 struct cn_team *cn_team_by_id(struct cn_engine *e, uint32_t id);
+/* The member has joined, or is not among the team's members any more. */
+void cn_payers_add(struct cn_member *m);
+void cn_payers_remove(struct cn_member *m);
 /* Who is charged for its first rank here; 0: it has none. */
 uint64_t cn_team_payer(const struct cn_team *t);
 /* The node of a ready team whose peer this is, of the node's own transport or the team's, also one

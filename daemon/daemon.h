@@ -55,6 +55,7 @@
 #define CN_CLIENTS_RESERVE 32u /* of these, for root */
 #define CN_SUBUIDS_MAX	   4096u
 #define CN_USERS_MAX	   (CN_CLIENTS_MAX + 64u) /* including recently disconnected ones */
+#define CN_ON_SOCKET_MAX   1024u		  /* requests of a user; request.c */
 #define CN_TIME_SLICE	   (250 * CN_US)	  /* of a user per round; time_slice.c */
 
 /* ---- state ---------------------------------------------------------------------------- */
@@ -83,6 +84,7 @@ struct cn_user {
 	cn_time seen;		  /* last connection */
 	uint32_t closing;	  /* clients that are marked, and not closed yet */
 	uint32_t watches;	  /* of his memory that has ended here, and is not freed yet */
+	uint32_t on_socket;	  /* his requests whose completions are messages */
 	uint32_t log_lines;	  /* that may be written now */
 	cn_time log_at;		  /* start of the interval that permits the next one */
 	uint64_t round;		  /* the last one in which he was served */
@@ -121,7 +123,8 @@ struct cn_op_slot {
 	bool joins;
 	uint32_t parent; /* of the team that it joins; CN_MSG_TEAMS: none */
 	bool receives;
-	bool buffered; /* the client does not wait for it */
+	bool buffered;	/* the client does not wait for it */
+	bool on_socket; /* it began before the client had rings */
 	struct cn_mapping *send, *recv, *scratch;
 	struct cn_block *blocks; /* of a vector operation; NULL: none */
 	uint64_t block_bytes;	 /* of these, charged to the user */

@@ -73,8 +73,8 @@
  * out, so that neither side's mapping can fault. The client maps it and seals it against new
  * mappings and holes; the daemon uses no region before (node/memfd.h), the rings after the client's
  * next message. Operations refer to buffers in regions. Its memory is read and written by the
- * daemon until DONE. UNREGION gives the number back at once; the daemon unmaps the region when no
- * request uses it. The client's user is charged for it until no process has it any more.
+ * daemon until DONE. UNREGION gives the number back at once, but not that of rings in use; the
+ * daemon unmaps the region when no request uses it. The client's user is charged for it until no process has it any more.
  */
 #ifndef CN_MSG_H
 #define CN_MSG_H

@@ -223,6 +223,59 @@ static uint32_t teams_of(const struct cn_client *of)
 	return n;
 }
 
+/* A client without rings joins a job as n ranks, from `first` on, which waits for others. */
+static void join_ranks(struct cn_client *of, uint32_t first, uint32_t n)
+{
+	struct cn_msg_join m = { .head = { .type = CN_MSG_JOIN },
+				 .ranks = COLLNET_RANKS_MAX,
+				 .timeout_ms = 1000,
+				 .job = "job" };
+
+	for (uint32_t i = 0; i < n; i++) {
+		m.head.tag = m.team = i;
+		m.rank = first + i;
+		cn_client_message(of, (const union cn_msg *)(const void *)&m, sizeof(m));
+	}
+}
+
+/* All of them may end at once, each by a system call. */
+static void request__few_of_a_user_on_sockets(void **state)
+{
+	void *memory = aligned_alloc(CN_SHM_RING_LINE, CN_MSG_RINGS_BYTES);
+	struct cn_client *of[4];
+	struct cn_shm_ring none;
+	int end[4];
+
+	(void)state;
+	assert_non_null(memory);
+	memset(memory, 0, CN_MSG_RINGS_BYTES);
+	for (uint32_t i = 0; i < 4; i++) {
+		of[i] = daemon_fixture_another(d, i < 3 ? 2000 : 2001, &end[i]);
+	}
+	join_ranks(of[0], 0, CN_MSG_REQUESTS);
+	join_ranks(of[1], CN_MSG_REQUESTS, CN_MSG_REQUESTS);
+	assert_int_equal(of[0]->user->on_socket, CN_ON_SOCKET_MAX);
+	join_ranks(of[2], 2 * CN_MSG_REQUESTS, 2);
+	assert_int_equal(teams_of(of[2]), 0);
+	cn_msg_rings_init(memory, &none, &of[2]->completions);
+	join_ranks(of[2], 2 * CN_MSG_REQUESTS, 2);
+	assert_int_equal(teams_of(of[2]), 2);
+	of[2]->completions.shared = NULL;
+	join_ranks(of[3], 0, 2); /* another user */
+	assert_int_equal(teams_of(of[3]), 2);
+	cn_client_mark(of[1], NULL);
+	cn_client_reap(d);
+	assert_int_equal(of[0]->user->on_socket, CN_ON_SOCKET_MAX / 2);
+	cn_client_mark(of[0], NULL);
+	cn_client_mark(of[2], NULL);
+	cn_client_reap(d);
+	assert_int_equal(of[3]->user->on_socket, 2);
+	for (uint32_t i = 0; i < 4; i++) {
+		close(end[i]);
+	}
+	free(memory);
+}
+
 /* A user that invents secrets, and so owners, has no more lines of the log, and takes none of
  * another user's. */
 static void join__lines_of_a_user(void **state)
@@ -424,6 +477,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(endpoint__lost_and_opened_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(persistent__keeps_its_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(request__refused_by_a_quota, setup, teardown),
+		cmocka_unit_test_setup_teardown(request__few_of_a_user_on_sockets, setup, teardown),
 		cmocka_unit_test_setup_teardown(operation__behind_one_that_is_refused, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(operation__refused_after_it_has_returned, setup,

@@ -398,25 +398,27 @@ static void hostile__a_ring_of_completions_that_is_full(void **state)
 	expect_end_of_a();
 }
 
-/* A second region of rings, or the first given back while they are polled. */
-static void hostile__the_region_of_the_rings(void **state)
+/* A second region of rings. */
+static void hostile__second_rings(void **state)
 {
 	const struct cn_msg_region again = { .head = { .type = CN_MSG_REGION },
 					     .region = CN_MSG_RINGS,
 					     .bytes = RING_CLIENT_BYTES };
+
+	(void)state;
+	ring_client_send(&a, &again, sizeof(again));
+	expect_end_of_a();
+}
+
+/* Its outstanding requests would be completed on the socket, however many there are. */
+static void hostile__returned_rings(void **state)
+{
 	const struct cn_msg_unregion back = { .head = { .type = CN_MSG_UNREGION },
 					      .region = CN_MSG_RINGS };
 
 	(void)state;
 	assert_int_equal(ring_client_post(&a, 1, 0), CN_SHM_RING_OK);
 	ring_client_send(&a, &back, sizeof(back));
-	assert_int_equal(d->npolled, 1);
-	assert_false(cn_client_reap(d)); /* unmaps */
-	assert_int_equal(ring_client_post(&a, 2, 0), CN_SHM_RING_OK);
-	assert_false(cn_rings_poll(d));
-	ring_client_send(&a, &again, sizeof(again));
-	assert_int_equal(ring_client_recv(&a, NULL), CN_MSG_REPLY);
-	ring_client_send(&a, &again, sizeof(again));
 	expect_end_of_a();
 }
 
@@ -441,7 +443,8 @@ int main(void)
 		CASE(hostile__the_daemons_counters),
 		CASE(hostile__types_that_do_not_belong_there),
 		CASE(hostile__a_ring_of_completions_that_is_full),
-		CASE(hostile__the_region_of_the_rings),
+		CASE(hostile__second_rings),
+		CASE(hostile__returned_rings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

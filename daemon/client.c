@@ -26,8 +26,8 @@
  * of its threads may still be unread.
  */
 #define UNREAD_DESCRIPTORS_MAX 8u
-/* For memory that is being freed. The client gives up after four thirds of the peer timeout. */
-#define REGION_WAIT (1000 * CN_MS)
+/* A message waits at most so long. Its client gives up after four thirds of the peer timeout. */
+#define CLOSING_WAIT (1000 * CN_MS)
 
 /* ---- out ------------------------------------------------------------------------------ */
 
@@ -183,12 +183,9 @@ void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len)
 	}
 }
 
-/*
- * Its message requests something that the user's clients in close may still have: numbers, names,
- * and shares of a limit. Or it requests a region that exceeds a limit until unused memory has been
- * freed: others may free some again and again, so it waits for a while.
- */
-static bool must_wait_for_closing(struct cn_client *c)
+/* It requests something that the user's clients in close may still have: numbers, names, and shares
+ * of a limit. Or it requests a region that exceeds a limit until unused memory has been freed. */
+static bool depends_on_closing(const struct cn_client *c)
 {
 	struct cn_daemon *d = c->daemon;
 	struct cn_msg_region m;
@@ -205,15 +202,26 @@ static bool must_wait_for_closing(struct cn_client *c)
 		return c->user->closing > 0 &&
 		       (m.head.type == CN_MSG_JOIN || m.head.type == CN_MSG_OPEN);
 	}
-	if (cn_mapping_charge(d, c->user, m.bytes, NULL) == COLLNET_OK) {
-		cn_mapping_uncharge(d, c->user, m.bytes);
+	if (cn_mapping_charge(d, c->user, m.bytes, NULL) != COLLNET_OK) {
+		return true;
+	}
+	cn_mapping_uncharge(d, c->user, m.bytes);
+	return false;
+}
+
+/* For a while: others may close clients and free memory again and again. */
+static bool must_wait_for_closing(struct cn_client *c)
+{
+	const struct cn_daemon *d = c->daemon;
+
+	if (!depends_on_closing(c)) {
 		return false;
 	}
-	if (c->region_until == 0) {
-		c->region_until = d->now +
-				  cn_min_time(REGION_WAIT, d->config.peer_timeout_ms * CN_MS / 2);
+	if (c->waits_until == 0) {
+		c->waits_until = d->now +
+				 cn_min_time(CLOSING_WAIT, d->config.peer_timeout_ms * CN_MS / 2);
 	}
-	return c->user->closing > 0 || d->now < c->region_until;
+	return d->now < c->waits_until;
 }
 
 /* Its next message takes almost no time and does not depend on the requests before it: a client
@@ -260,7 +268,7 @@ static void receive(struct cn_client *c)
 	bool descriptors;
 	ssize_t n = cn_receive(c->fd, c->daemon->guarded, &m, sizeof(m), &descriptors);
 
-	c->region_until = 0;
+	c->waits_until = 0;
 	/* ECONNRESET: it has ended with messages unread. What it sent before comes next. */
 	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET)) {
 		return;

@@ -187,7 +187,7 @@ struct cn_client {
 	struct cn_client_call call; /* that waits for a task; op NULL: none does */
 	uint32_t received;	    /* messages from its socket */
 	bool has_waited;	    /* a call has waited: later requests may be late */
-	cn_time region_until;	    /* a REGION that waits for memory is read then; 0: none waits */
+	cn_time waits_until;	    /* its next message, for clients in close or memory; 0: no */
 	struct cn_op_slot ops[CN_MSG_REQUESTS];
 };
 

@@ -223,6 +223,30 @@ static uint32_t teams_of(const struct cn_client *of)
 	return n;
 }
 
+/* Others of the user may end again and again. */
+static void join__waits_for_clients_in_close(void **state)
+{
+	const struct cn_msg_join join = { .head = { .type = CN_MSG_JOIN, .tag = 1 },
+					  .ranks = 1,
+					  .timeout_ms = 1000,
+					  .job = "job" };
+	static union cn_msg m;
+	int end;
+
+	(void)state;
+	cn_client_mark(daemon_fixture_another(d, 1000, &end), NULL);
+	assert_int_equal(send(fd, &join, sizeof(join), MSG_DONTWAIT), sizeof(join));
+	for (int turns = 0; turns < 2; turns++) {
+		cn_client_readable(c);
+		assert_int_equal(recv(fd, &m, sizeof(m), MSG_DONTWAIT), -1);
+		d->now += d->config.peer_timeout_ms * CN_MS / 4;
+	}
+	cn_client_readable(c);
+	assert_true(recv(fd, &m, sizeof(m), MSG_DONTWAIT) > 0);
+	assert_int_equal(m.head.type, CN_MSG_JOINED);
+	close(end);
+}
+
 /* A client without rings joins a job as n ranks, from `first` on, which waits for others. */
 static void join_ranks(struct cn_client *of, uint32_t first, uint32_t n)
 {
@@ -478,6 +502,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(persistent__keeps_its_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(request__refused_by_a_quota, setup, teardown),
 		cmocka_unit_test_setup_teardown(request__few_of_a_user_on_sockets, setup, teardown),
+		cmocka_unit_test_setup_teardown(join__waits_for_clients_in_close, setup, teardown),
 		cmocka_unit_test_setup_teardown(operation__behind_one_that_is_refused, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(operation__refused_after_it_has_returned, setup,

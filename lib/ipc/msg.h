@@ -74,7 +74,8 @@
  * mappings and holes; the daemon uses no region before (node/memfd.h), the rings after the client's
  * next message. Operations refer to buffers in regions. Its memory is read and written by the
  * daemon until DONE. UNREGION gives the number back at once, but not that of rings in use; the
- * daemon unmaps the region when no request uses it. The client's user is charged for it until no process has it any more.
+ * daemon unmaps the region when no request uses it. The client's user is charged for it until no
+ * process has it any more.
  */
 #ifndef CN_MSG_H
 #define CN_MSG_H

@@ -217,7 +217,7 @@ struct cn_daemon {
 	struct cn_mapping *watched[CN_WATCH_BUCKETS];
 	cn_time held_until; /* then they are tried again; 0: there are none */
 	uint32_t nwatched;
-	int inotify_fd;	      /* 0: not opened yet; -1: there is none */
+	int inotify_fd;	      /* 0: not open */
 	uint64_t descriptors; /* that the daemon may open; 0: enough */
 	cn_time freed_by;     /* reapers have freed the memory that they took */
 	struct {

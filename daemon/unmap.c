@@ -138,17 +138,26 @@ static struct cn_mapping **bucket(struct cn_daemon *d, int watch)
 	return &d->watched[(uint32_t)watch % CN_WATCH_BUCKETS];
 }
 
+/* False: there is none now. */
+static bool open_inotify(struct cn_daemon *d)
+{
+	const int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	if (fd < 0) {
+		return false;
+	}
+	d->inotify_fd = fd;
+	if (cn_event_add_memory(d) != COLLNET_OK) {
+		close(fd);
+		d->inotify_fd = 0;
+	}
+	return d->inotify_fd != 0;
+}
+
 /* False: it must be tried again. Without inotify, it ends here. */
 static bool watch(struct cn_daemon *d, struct cn_mapping *s)
 {
-	if (d->inotify_fd == 0) {
-		d->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-		if (d->inotify_fd >= 0 && cn_event_add_memory(d) != COLLNET_OK) {
-			close(d->inotify_fd);
-			d->inotify_fd = -1;
-		}
-	}
-	if (d->inotify_fd < 0) {
+	if (d->inotify_fd == 0 && !open_inotify(d)) {
 		finish(d, s);
 		return true;
 	}

@@ -226,6 +226,9 @@ tests_unit_test_time_slice_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime \
 # A file cannot be read.
 tests_unit_test_topo_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_read_all
 
+# The system has no inotify instance.
+tests_unit_test_unmap_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=inotify_init1
+
 # The system refuses memory for a flow or for the pool.
 tests_unit_test_endpoint_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=mmap \
 	-Wl,--wrap=mmap64

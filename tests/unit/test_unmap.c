@@ -2,6 +2,7 @@
 /* daemon/unmap.c: the end of clients' regions. */
 #include "daemon/daemon.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,22 @@
 #include <cmocka.h>
 
 #include "region_daemon.h"
+
+/* Linked with --wrap: so many times, the system has no inotify instance. */
+static uint32_t without_inotify;
+
+int __real_inotify_init1(int flags);
+int __wrap_inotify_init1(int flags);
+
+int __wrap_inotify_init1(int flags)
+{
+	if (without_inotify > 0) {
+		without_inotify--;
+		errno = EMFILE;
+		return -1;
+	}
+	return __real_inotify_init1(flags);
+}
 
 /* It is dropped in parts. As long as the client has it, it is readable there, and charged. */
 static void region__is_charged_until_it_is_freed(void **state)
@@ -55,6 +72,30 @@ static void region__is_charged_until_it_is_freed(void **state)
 		}
 		assert_int_equal(d->memory.used, 0);
 		assert_int_equal(d->memory.regions, 0);
+	}
+	region_loop_end(d);
+	close(fd);
+}
+
+/* A region that cannot be watched is not charged any more; the next one is. */
+static void region__without_inotify_for_once(void **state)
+{
+	struct cn_daemon *d = region_loop();
+	struct cn_client *c;
+	uint8_t *p;
+	int fd;
+
+	(void)state;
+	c = region_client(d, &fd);
+	without_inotify = 1;
+	for (uint64_t kept = 0; kept <= MIB; kept += MIB) {
+		p = region_map(c, fd, MIB);
+		assert_true(cn_mapping_drop(c, 0));
+		assert_false(cn_mapping_unmap(d));
+		assert_int_equal(d->memory.used, kept);
+		munmap(p, MIB);
+		cn_mapping_collect(d);
+		assert_int_equal(d->memory.used, 0);
 	}
 	region_loop_end(d);
 	close(fd);
@@ -294,6 +335,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(region__is_charged_until_it_is_freed),
+		cmocka_unit_test(region__without_inotify_for_once),
 		cmocka_unit_test(region__of_a_process_that_lives_on),
 		cmocka_unit_test(region__waits_for_a_watch),
 		cmocka_unit_test(region__ends_in_order),

@@ -73,7 +73,8 @@ void cn_region_destroy(struct collnet *c, uint32_t number)
 		return;
 	}
 	munmap(r->p, r->bytes); /* first: its user is charged for it until then */
-	if (c->gone.code == COLLNET_OK && d->fd >= 0) {
+	/* Rings end with the connection. */
+	if (number != CN_MSG_RINGS && c->gone.code == COLLNET_OK && d->fd >= 0) {
 		cn_socket_send(c, &m, sizeof(m), NULL);
 	}
 	d->bytes -= r->bytes;

@@ -428,6 +428,7 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/sched_fixture.c \
 	tests/unit/sched_fixture.h \
 	tests/unit/scarce_impl.h \
+	tests/unit/failing_memory_impl.h \
 	tests/unit/sched_fixture_impl.h \
 	tests/unit/sched_interpreter.c \
 	tests/unit/sim_net.c \

@@ -16,6 +16,7 @@
 #include "coll/engine.h"
 #include "node/poller.h"
 #include "proto/wire.h"
+#include "tests/unit/failing_memory_impl.h"
 #include "tests/unit/hub.h"
 
 #define HOSTS	3u
@@ -31,58 +32,14 @@ static const uint32_t node_of[PROCS] = { 0, 0, 1, 2, 2 };
 /* ---- memory ----------------------------------------------------------------------------- */
 
 /* Linked with --wrap: the allocations of one node are counted, and one of them fails. */
-static int64_t allocations, failing = -1, live;
-static bool armed, counted;
+static bool armed;
 
-void *__real_malloc(size_t size);
-void *__wrap_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void __real_free(void *p);
-void __wrap_free(void *p);
 void *__real_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
 void *__real_mmap64(void *at, size_t size, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *at, size_t size, int protection, int flags, int fd, off_t offset);
 int __real_munmap(void *p, size_t size);
 int __wrap_munmap(void *p, size_t size);
-
-static bool fails(void)
-{
-	return counted && allocations++ == failing;
-}
-
-static void *got(void *p)
-{
-	live += p != NULL;
-	return p;
-}
-
-void *__wrap_malloc(size_t size)
-{
-	return fails() ? NULL : got(__real_malloc(size));
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : got(__real_calloc(n, size));
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-	void *q = fails() ? NULL : __real_realloc(p, size);
-
-	live += p == NULL && q != NULL;
-	return q;
-}
-
-void __wrap_free(void *p)
-{
-	live -= p != NULL;
-	__real_free(p);
-}
 
 /* Large pools have pages of their own. */
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)

@@ -16,27 +16,15 @@
 #include <cmocka.h>
 
 #include "log_capture.h"
+#include "region_daemon.h"
 
-#define MIB    ((uint64_t)1 << 20)
 #define GROUPS "/sys/fs/cgroup"
 
 /* ---- users ---------------------------------------------------------------------------- */
 
-static struct cn_daemon *new_daemon(void)
-{
-	struct cn_daemon *d = calloc(1, sizeof(*d));
-
-	assert_non_null(d);
-	cn_config_init(&d->config);
-	d->now = 1000 * CN_MS;
-	d->memory.base = 64 * MIB;
-	d->memory.total = 48 * MIB;
-	return d;
-}
-
 static void find__forgets_idle_users_only(void **state)
 {
-	struct cn_daemon *d = new_daemon();
+	struct cn_daemon *d = region_daemon();
 	struct cn_user *busy = cn_user_find(d, 7);
 
 	(void)state;
@@ -81,7 +69,7 @@ static uint32_t log_all(struct cn_daemon *d, struct cn_user *u)
 
 static void may_log__a_burst_and_one_a_second(void **state)
 {
-	struct cn_daemon *d = new_daemon();
+	struct cn_daemon *d = region_daemon();
 	struct cn_user *u;
 	uint32_t lines = 0;
 
@@ -108,7 +96,7 @@ static void may_log__a_burst_and_one_a_second(void **state)
 
 static void may_log__says_what_was_left_out(void **state)
 {
-	struct cn_daemon *d = new_daemon();
+	struct cn_daemon *d = region_daemon();
 	struct cn_user *u = cn_user_find(d, 1000);
 
 	(void)state;
@@ -129,7 +117,7 @@ static void may_log__says_what_was_left_out(void **state)
 
 static void take__up_to_the_limit(void **state)
 {
-	struct cn_daemon *d = new_daemon();
+	struct cn_daemon *d = region_daemon();
 	struct cn_user *u = cn_user_find(d, 1000), *root = cn_user_find(d, 0);
 	struct cn_err err;
 
@@ -157,7 +145,7 @@ static void take__up_to_the_limit(void **state)
 
 static void take__memory_of_all(void **state)
 {
-	struct cn_daemon *d = new_daemon();
+	struct cn_daemon *d = region_daemon();
 	struct cn_err err;
 
 	(void)state;
@@ -185,7 +173,7 @@ static void take__memory_of_all(void **state)
 static void take__regions_of_all(void **state)
 {
 	const uint64_t most = CN_REGIONS_MAX / 3;
-	struct cn_daemon *d = new_daemon();
+	struct cn_daemon *d = region_daemon();
 	struct cn_err err;
 
 	(void)state;
@@ -208,7 +196,7 @@ static void take__regions_of_all(void **state)
 /* The process may have fewer descriptors than all regions need. */
 static void take__regions_with_few_descriptors(void **state)
 {
-	struct cn_daemon *d = new_daemon();
+	struct cn_daemon *d = region_daemon();
 	struct cn_err err;
 
 	(void)state;

@@ -11,53 +11,7 @@
 #include <cmocka.h>
 
 #include "sched/select.h"
-
-/* Linked with --wrap: allocations are counted, and one of them fails. */
-static int64_t allocations, failing = -1, live;
-
-void *__real_malloc(size_t size);
-void *__wrap_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void __real_free(void *p);
-void __wrap_free(void *p);
-
-static bool fails(void)
-{
-	return allocations++ == failing;
-}
-
-static void *got(void *p)
-{
-	live += p != NULL;
-	return p;
-}
-
-void *__wrap_malloc(size_t size)
-{
-	return fails() ? NULL : got(__real_malloc(size));
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : got(__real_calloc(n, size));
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-	void *q = fails() ? NULL : __real_realloc(p, size);
-
-	live += p == NULL && q != NULL;
-	return q;
-}
-
-void __wrap_free(void *p)
-{
-	live -= p != NULL;
-	__real_free(p);
-}
+#include "tests/unit/failing_memory_impl.h"
 
 /* Returns how many allocations a selection makes. */
 static int64_t select_without_memory(const struct cn_layout *l, const struct cn_plan *p)
@@ -213,5 +167,6 @@ int main(void)
 		cmocka_unit_test(plan__without_memory),
 	};
 
+	counted = true;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

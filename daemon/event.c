@@ -7,8 +7,9 @@
  * waiting fragments and serves requests in clients' rings, whose frames the next iteration sends.
  * When there was nothing to do, the loop polls again for a while (util/spin.h), and then sleeps
  * until a descriptor is ready or the poller's deadline. Descriptors are polled at least every
- * SOCKETS_EVERY. Users are served in time slices (time_slice.c). Another thread runs long tasks
- * (node/helper.h).
+ * SOCKETS_EVERY. At a real-time priority, where no other process would run meanwhile, it yields
+ * after each burst of frames that it sends. Users are served in time slices (time_slice.c). Another
+ * thread runs long tasks (node/helper.h).
  */
 #include "daemon/daemon.h"
 
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include "util/clock.h"
+#include "util/priority.h"
 
 #define EVENTS	      64
 #define POLLS	      8 /* of the link before clients are served, while there are frames */
@@ -66,6 +68,9 @@ int cn_event_add_link(struct cn_daemon *d, struct cn_err *err)
 
 	d->link_events = EPOLLIN;
 	cn_poller_set_event_driven(d->runtime.poller);
+	if (cn_is_real_time()) {
+		cn_poller_set_bursts(d->runtime.poller);
+	}
 	if (rc == COLLNET_OK && l->send_fd != l->recv_fd) {
 		rc = watch(d, EPOLL_CTL_ADD, l->send_fd, 0, &send_mark);
 	}
@@ -245,6 +250,9 @@ static int move_frames(struct cn_daemon *d, struct cn_err *err)
 	work = cn_poller_poll(d->runtime.poller, d->now);
 	cn_rings_wake(d);
 	for (int i = 1; i < POLLS && work > 0; i++) {
+		if (cn_poller_has_more(d->runtime.poller)) {
+			sched_yield(); /* to ranks and daemons of the same priority */
+		}
 		d->now = cn_now();
 		work = cn_poller_poll_input(d->runtime.poller, d->now);
 		cn_rings_wake(d);

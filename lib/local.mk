@@ -35,6 +35,7 @@ lib_libcn_util_la_SOURCES = \
 	lib/util/pool.c \
 	lib/util/pool.h \
 	lib/util/pqueue.h \
+	lib/util/priority.h \
 	lib/util/siphash.c \
 	lib/util/siphash.h \
 	lib/util/spin.h \

@@ -66,6 +66,11 @@ static void measure_link(struct cn_engine *e)
 	e->link_mbit = (uint32_t)((link_rate(&e->config) + 999999) / 1000000);
 }
 
+uint32_t cn_engine_burst(const struct cn_engine *e)
+{
+	return e->burst;
+}
+
 struct cn_engine_peer *cn_engine_peer_of(const struct cn_peer *p)
 {
 	return cn_peer_user(p);

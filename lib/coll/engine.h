@@ -52,6 +52,9 @@ void cn_engine_input(struct cn_engine *e, cn_time now, const struct cn_rx_frame 
 /* Where the payloads of a super-frame belong: a cn_rx_place_fn, whose ctx is the engine. */
 bool cn_engine_place(void *engine, const struct cn_rx_frame *first, struct cn_rx_place *out);
 bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out);
+/* Frames that the link carries in half a millisecond: 1 to CN_SUPER_FRAME_MAX, which is also the
+ * value for a link whose rate is not known. */
+uint32_t cn_engine_burst(const struct cn_engine *e);
 cn_time cn_engine_deadline(const struct cn_engine *e);
 /* True if cn_engine_expire() would make copies within the node: frames that can be sent go
  * first. */

@@ -10,6 +10,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "util/priority.h"
+
 struct cn_helper {
 	pthread_t thread;
 	bool started;
@@ -43,11 +45,8 @@ static bool was_told(const struct cn_helper *h)
 static void drop_priority(void)
 {
 	const struct sched_param none = { 0 };
-	struct sched_param now;
-	int policy;
 
-	if (pthread_getschedparam(pthread_self(), &policy, &now) == 0 &&
-	    (policy == SCHED_RR || policy == SCHED_FIFO)) {
+	if (cn_is_real_time()) {
 		pthread_setschedparam(pthread_self(), SCHED_OTHER, &none);
 	}
 }

@@ -31,7 +31,8 @@ struct cn_poller {
 	size_t payload;
 	uint32_t full; /* polls in a row with INPUT_MAX frames */
 	bool drained;  /* the last poll sent all of the engine's frames */
-	bool event_driven;
+	bool more;     /* the last poll ended after a burst */
+	bool event_driven, bursts;
 	cn_time retry_at; /* if event_driven: when to retry a full link */
 	uint8_t from[6];  /* the sender of the last long super-frame */
 };
@@ -103,6 +104,14 @@ static uint32_t receive(struct cn_poller *p, cn_time now)
 	return total;
 }
 
+/* Frames per poll, if it has a limit. */
+static uint32_t limit_of(const struct cn_poller *p)
+{
+	const uint32_t burst = cn_engine_burst(p->engine);
+
+	return p->bursts && burst < CN_SUPER_FRAME_MAX ? burst : UINT32_MAX;
+}
+
 /* Copies the payloads of frames that the link did not accept. */
 static void save_backlog(struct cn_poller *p, uint32_t from, uint32_t n)
 {
@@ -120,18 +129,20 @@ static void save_backlog(struct cn_poller *p, uint32_t from, uint32_t n)
 
 static int transmit(struct cn_poller *p, cn_time now)
 {
+	const uint32_t limit = limit_of(p), batch = limit < BATCH ? limit : BATCH;
 	uint32_t partial = 0; /* frames in out whose super-frame is not complete */
 	int total = 0, gone = 0;
 
+	p->more = false;
 	if (p->backlog > 0 && p->event_driven && now < p->retry_at) {
 		return 0;
 	}
-	for (;;) {
+	do {
 		const bool fresh = p->backlog == 0;
 		uint32_t n = fresh ? partial : p->backlog, from = p->backlog_at, end;
 		int taken;
 
-		while (fresh && n < BATCH && cn_engine_output(p->engine, now, &p->out[n])) {
+		while (fresh && n < batch && cn_engine_output(p->engine, now, &p->out[n])) {
 			n++;
 		}
 		if (n == from) {
@@ -160,7 +171,9 @@ static int transmit(struct cn_poller *p, cn_time now)
 		partial = n - end;
 		memmove(p->out, p->out + end, partial * sizeof(p->out[0]));
 		p->backlog = p->backlog_at = 0;
-	}
+	} while ((uint32_t)total < limit);
+	p->more = true;
+	return gone < 0 ? gone : total;
 }
 
 /* Receives all available frames, after `in` frames. The link may have more although it returned
@@ -196,7 +209,7 @@ static int finish_poll(struct cn_poller *p, cn_time now, uint32_t in, bool again
 		return 0;
 	}
 	out = transmit(p, now);
-	p->drained = out >= 0 && p->backlog == 0;
+	p->drained = out >= 0 && p->backlog == 0 && !p->more;
 	if (out >= 0 && may && cn_engine_has_copies(p->engine)) {
 		cn_engine_expire(p->engine, now);
 		p->drained = false; /* actions may depend on them */
@@ -230,6 +243,16 @@ int cn_poller_spin(struct cn_poller *p, cn_time now)
 void cn_poller_set_event_driven(struct cn_poller *p)
 {
 	p->event_driven = true;
+}
+
+void cn_poller_set_bursts(struct cn_poller *p)
+{
+	p->bursts = true;
+}
+
+bool cn_poller_has_more(const struct cn_poller *p)
+{
+	return p->more;
 }
 
 void cn_poller_writable(struct cn_poller *p)

@@ -38,6 +38,13 @@ int cn_poller_spin(struct cn_poller *p, cn_time now);
  */
 void cn_poller_set_event_driven(struct cn_poller *p);
 void cn_poller_writable(struct cn_poller *p);
+/*
+ * For a caller that yields the processor while it sends: from now on a poll ends after
+ * cn_engine_burst() frames, unless those are as many as a super-frame can have.
+ */
+void cn_poller_set_bursts(struct cn_poller *p);
+/* True if the last poll ended so: the engine may have more frames. */
+bool cn_poller_has_more(const struct cn_poller *p);
 /* True if the backlog waits for the link's queue: wait for send_fd to be writable. */
 bool cn_poller_blocked(const struct cn_poller *p);
 cn_time cn_poller_deadline(const struct cn_poller *p);

@@ -302,7 +302,8 @@ struct port {
 	size_t length;	      /* frames of the super-frame that ended it */
 	uint32_t poll;	      /* in which it was sent */
 	uint32_t divided, data;
-	uint32_t first; /* the length of the first one */
+	uint32_t first;		/* the length of the first one */
+	uint32_t frames, burst; /* in this poll, and the most in one */
 };
 
 static struct port *port_of(struct cn_link *l)
@@ -331,6 +332,8 @@ static int port_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
 	struct cn_frame pair[2] = { p->last, frames[0] };
 
 	n = most == 0 || n < most ? n : most;
+	p->frames = p->poll == polls ? p->frames + (uint32_t)n : (uint32_t)n;
+	p->burst = p->frames > p->burst ? p->frames : p->burst;
 	p->divided += most == 0 && p->poll == polls && p->length < CN_SUPER_FRAME_MAX &&
 		      frames[0].payload_len > 0 && cn_super_frame_length(pair, 2, SIZE_MAX) == 2;
 	for (size_t at = 0; at < n; at += p->length) {
@@ -384,7 +387,7 @@ static void end_all(void)
 	}
 }
 
-static void start_team(uint32_t n)
+static void start_team_on(uint32_t n, uint64_t rate)
 {
 	memset(&team, 0, sizeof(team));
 	team.hub = cn_hub_new(n, 1500, 4096);
@@ -399,6 +402,7 @@ static void start_team(uint32_t n)
 		c.node.epoch = i + 1;
 		c.node.mtu = 1500;
 		c.node.encapsulation = CN_ENCAPSULATION_UDP;
+		c.rate = rate;
 		snprintf(c.node.name, sizeof(c.node.name), "n%u", i);
 		port->hub = cn_hub_port(team.hub, i);
 		memcpy(c.node.mac, port->hub->mac, 6);
@@ -413,6 +417,11 @@ static void start_team(uint32_t n)
 				 COLLNET_OK);
 	}
 	end_all();
+}
+
+static void start_team(uint32_t n)
+{
+	start_team_on(n, 0);
 }
 
 static void post(uint32_t i, const struct cn_coll_args *a)
@@ -511,6 +520,60 @@ static void batch__of_half_a_window(void **state)
 	assert_true(first_length(CN_OP_GATHER, 3, 2 * least, BLOCK) > least);
 }
 
+/* The most frames that a poll of node 0 sends in a broadcast, with polls that end after bursts. */
+static uint32_t longest_burst(uint64_t rate)
+{
+	struct port *p = &team.ports[0];
+
+	start_team_on(NODES, rate);
+	for (uint32_t i = 0; i < NODES; i++) {
+		cn_poller_set_bursts(team.pollers[i]);
+	}
+	p->burst = 0;
+	collective(CN_OP_BCAST, COLLNET_WINDOW_OFF, BLOCK);
+	collective(CN_OP_BCAST, COLLNET_WINDOW_OFF, BLOCK);
+	end_team();
+	return p->burst;
+}
+
+static void burst__is_half_a_millisecond_of_the_link(void **state)
+{
+	(void)state;
+	assert_int_equal(longest_burst(20000000), 1);
+	assert_int_equal(longest_burst(100000000), 4);
+	/* Where it would be a super-frame or more, a poll sends what there is. */
+	assert_true(longest_burst(10000000000) > CN_SUPER_FRAME_MAX);
+	assert_true(longest_burst(0) > CN_SUPER_FRAME_MAX);
+}
+
+/* The rest waits for no frame and for no timer. */
+static void burst__more_follows_at_once(void **state)
+{
+	static uint8_t send[BLOCK];
+	uint32_t bursts = 0;
+
+	(void)state;
+	start_team_on(NODES, 20000000);
+	cn_poller_set_bursts(team.pollers[0]);
+	post(0, &(struct cn_coll_args){ .op = CN_OP_BCAST,
+					.window = COLLNET_WINDOW_OFF,
+					.bytes = 3000,
+					.send = send,
+					.recv = send,
+					.deadline = CN_NEVER });
+	polls++;
+	assert_true(cn_poller_poll(team.pollers[0], team.now) > 0);
+	while (cn_poller_has_more(team.pollers[0])) {
+		assert_true(++bursts < 100);
+		polls++;
+		cn_poller_poll_input(team.pollers[0], team.now);
+	}
+	assert_true(bursts >= 3); /* the data are six frames, or three and a copy */
+	assert_int_equal(team.ports[0].frames, 1);
+	assert_int_equal(cn_poller_poll_input(team.pollers[0], team.now), 0);
+	end_team();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -529,6 +592,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(answer__between_super_frames, setup, teardown),
 		cmocka_unit_test(batch__ends_with_a_super_frame),
 		cmocka_unit_test(batch__of_half_a_window),
+		cmocka_unit_test(burst__is_half_a_millisecond_of_the_link),
+		cmocka_unit_test(burst__more_follows_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

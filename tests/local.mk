@@ -13,6 +13,7 @@ unit_tests = \
 	tests/unit/test_bcast \
 	tests/unit/test_bcast_smp \
 	tests/unit/test_bcast_tree \
+	tests/unit/test_bench_blocks \
 	tests/unit/test_bench_options \
 	tests/unit/test_bench_pattern \
 	tests/unit/test_blocked \

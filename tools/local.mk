@@ -56,6 +56,8 @@ tools_libcn_sim_la_SOURCES = \
 tools_libcn_tools_la_SOURCES = \
 	tools/bench/baseline.c \
 	tools/bench/baseline.h \
+	tools/bench/blocks.c \
+	tools/bench/blocks.h \
 	tools/bench/coll.c \
 	tools/bench/command.c \
 	tools/bench/command.h \

@@ -82,6 +82,25 @@ static inline bool cn_op_has_root(enum cn_op_kind op)
 	return op == CN_OP_BCAST || op == CN_OP_SCATTER || op == CN_OP_GATHER || op == CN_OP_REDUCE;
 }
 
+/* A rank has different data for each of the others. */
+static inline bool cn_op_sends_to_each(enum cn_op_kind op)
+{
+	op = cn_op_base(op);
+	return op == CN_OP_ALLTOALL || op == CN_OP_SCATTER || op == CN_OP_REDUCE_SCATTER;
+}
+
+/* Reductions: how many ranks, from 0 on, the result of `rank` combines. */
+static inline uint32_t cn_op_operands(enum cn_op_kind op, uint32_t rank, uint32_t ranks)
+{
+	return op == CN_OP_SCAN ? rank + 1 : op == CN_OP_EXSCAN ? rank : ranks;
+}
+
+/* Some ranks only send: in repeated calls they can be far ahead of the others. */
+static inline bool cn_op_is_one_way(enum cn_op_kind op)
+{
+	return cn_op_has_root(op) || op == CN_OP_SCAN || op == CN_OP_EXSCAN;
+}
+
 /* Every node sends as much to every other one as it receives from it. */
 static inline bool cn_op_is_exchange(enum cn_op_kind op)
 {

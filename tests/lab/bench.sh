@@ -72,10 +72,15 @@ bench 0 --shape 2 --ranks-per-node 2 -- alltoall --sizes 3k --iterations 3 --ver
 [ "$(json ranks out)/$(json nodes out)/$(json verified out)" = 4/2/true ] || fail "$(cat out)"
 bench 0 --shape 2x2 -- allgather --sizes 0,1,10k --iterations 3 --verify --json
 [ "$(json verified out | uniq -c | tr -s ' ')" = " 3 true" ] || fail "$(cat out)"
-for op in reduce reduce_scatter; do
+for op in reduce reduce_scatter scan exscan; do
 	bench 0 --shape 2 --ranks-per-node 2 -- $op --sizes 1,10k --algorithm all --iterations 3 \
 		--verify --json
 	[ "$(json verified out | uniq -c | tr -s ' ')" = " 4 true" ] || fail "$op: $(cat out)"
+done
+# Blocks of the sizes that both sides drew, and of none.
+for op in allgatherv scatterv gatherv reduce_scatterv; do
+	bench 0 --shape 3 --ranks-per-node 2 -- $op --sizes 0,1,10k --iterations 3 --verify --json
+	[ "$(json verified out | uniq -c | tr -s ' ')" = " 3 true" ] || fail "$op: $(cat out)"
 done
 bench 0 --shape 3 -- barrier --iterations 10 --json
 # shellcheck disable=SC2086

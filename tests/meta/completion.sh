@@ -55,6 +55,12 @@ for command in $subcommands; do
 	esac
 	page "man/collnet-$command.1"
 done
+# Operations: those that the command names when it is given another word.
+for command in bench sim; do
+	known=$(collnet $command nothing 2>&1 | sed 's/.* one of //; s/.* there are //; s/; see.*//' | tr -d ,)
+	# shellcheck disable=SC2086 # a list of words
+	is collnet $command '' '->' $(printf '%s\n' $known | sort)
+done
 offers collnetd -
 cp "$t/out" "$t/all"
 page man/collnetd.8

@@ -76,6 +76,8 @@ static void limit__one_switch(void **state)
 	assert_near(measure_limit_us(MEASURE_ALLGATHER, &f.place, 1000), 6000);
 	assert_near(measure_limit_us(MEASURE_BCAST, &f.place, 1000), 400);
 	assert_near(measure_limit_us(MEASURE_SCATTER, &f.place, 1000), 6000);
+	assert_near(measure_limit_us(MEASURE_GATHERV, &f.place, 1000), 6000);
+	assert_near(measure_limit_us(MEASURE_EXSCAN, &f.place, 1000), 400);
 	assert_near(measure_limit_us(MEASURE_GATHER, &f.place, 1000), 6000);
 	assert_true(isnan(measure_limit_us(MEASURE_BARRIER, &f.place, 0)));
 	assert_true(isnan(measure_limit_us(MEASURE_ALLTOALL, &f.place, 0)));

@@ -7,8 +7,8 @@
  * their rank until all is measured; then they are gathered. An iteration's time is the mean of its
  * ranks': ranks that run iterations back to back overlap, one still in iteration i when another is
  * in i + 1 already, and only means add up to the time that all took. The slowest rank's time is
- * reported beside it. In operations with a root, ranks that only send may be far ahead.
- * There a barrier keeps iterations apart, and the slowest rank's time counts.
+ * reported beside it. In operations with a root and in scans, ranks that only send may be far
+ * ahead. There a barrier keeps iterations apart, and the slowest rank's time counts.
  *
  * With --verify every byte of every iteration is checked, and yet no checking comes between two
  * iterations: a batch of them, each with buffers of its own, is filled, run back to back, and then
@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/bench/blocks.h"
 #include "tools/bench/pattern.h"
 
 #define ROUNDS	    10
@@ -46,50 +47,39 @@ struct coll {
 	uint32_t batch;	      /* iterations that have buffers of their own */
 	struct contest contests[CN_ALGORITHMS_MAX];
 	size_t ncontests;
-	bool checked;			/* --verify, and there is something to check */
-	size_t *sends, *recvs, *displs; /* alltoallv: [ranks] each */
+	bool checked; /* --verify, and there is something to check */
+	struct bench_blocks blocks;
 };
 
-/* alltoallv: blocks of 0 to twice as many bytes, each at the place of the largest. */
-static uint64_t room_of(const struct coll *k)
+static enum cn_op_kind kind_of(const struct coll *k)
 {
-	return k->b->o->m.op == MEASURE_ALLTOALLV ? 2 * k->bytes : k->bytes;
+	return measure_op_kind(k->b->o->m.op);
 }
 
-/* Bytes of the block from one rank to another. */
-static uint64_t length(const struct coll *k, uint32_t source, uint32_t destination)
+static struct bench_call call_of(const struct coll *k)
 {
-	if (k->b->o->m.op != MEASURE_ALLTOALLV) {
-		return k->bytes;
-	}
-	return cn_mix64(k->b->o->m.seed ^ (uint64_t)source << 32 ^ destination) %
-	       (2 * k->bytes + 1);
-}
-
-static struct cn_call call_of(const struct coll *k)
-{
-	return (struct cn_call){
-		.op = cn_op_base(measure_op_kind(k->b->o->m.op)),
-		.bytes = room_of(k),
+	return (struct bench_call){
+		.op = kind_of(k),
+		.bytes = k->bytes,
+		.seed = k->b->o->m.seed,
 		.rank = k->b->m.rank,
 		.ranks = k->b->m.place.ranks,
 		.nodes = k->b->m.place.nodes,
-		.element = 1,
 	};
 }
 
 static uint64_t send_bytes(const struct coll *k)
 {
-	struct cn_call c = call_of(k);
+	const struct bench_call c = call_of(k);
 
-	return cn_call_send_bytes(&c);
+	return bench_send_room(&c);
 }
 
 static uint64_t recv_bytes(const struct coll *k)
 {
-	struct cn_call c = call_of(k);
+	const struct bench_call c = call_of(k);
 
-	return cn_call_recv_bytes(&c);
+	return bench_recv_room(&c);
 }
 
 /*
@@ -110,39 +100,37 @@ static uint32_t batch_of(const struct coll *k)
 static struct bench_pattern block(const struct coll *k, uint64_t serial, uint32_t source,
 				  uint32_t destination)
 {
-	enum measure_op op = k->b->o->m.op;
-	bool own = op == MEASURE_ALLTOALL || op == MEASURE_ALLTOALLV || op == MEASURE_SCATTER ||
-		   op == MEASURE_REDUCE_SCATTER;
-
-	return bench_pattern(k->b->o->m.seed, serial, source, own ? destination : BENCH_EVERYONE);
+	return bench_pattern(k->b->o->m.seed, serial, source,
+			     cn_op_sends_to_each(kind_of(k)) ? destination : BENCH_EVERYONE);
 }
 
 /* Whose block is number i of this rank's receive buffer. */
 static uint32_t source_of(const struct coll *k, uint32_t i)
 {
-	return k->b->o->m.op == MEASURE_BCAST || k->b->o->m.op == MEASURE_SCATTER ? 0 : i;
+	const enum cn_op_kind base = cn_op_base(kind_of(k));
+
+	return base == CN_OP_BCAST || base == CN_OP_SCATTER ? 0 : i;
 }
 
 /* What this rank sends in place `at` of the batch; wrong bytes where it is to receive. */
 static void fill(const struct coll *k, uint64_t serial, uint32_t at)
 {
 	uint8_t *send = k->send + at * send_bytes(k), *recv = k->recv + at * recv_bytes(k);
-	bool root = k->b->o->m.op == MEASURE_BCAST && k->b->m.rank == 0; /* it sends from recv */
-	uint64_t room = room_of(k);
+	bool root = kind_of(k) == CN_OP_BCAST && k->b->m.rank == 0; /* it sends from recv */
 	uint32_t i, me = k->b->m.rank;
 
-	for (i = 0; i * room < send_bytes(k); i++) {
+	for (i = 0; i < k->blocks.nsends; i++) {
 		struct bench_pattern p = block(k, serial, me, i);
 
-		bench_pattern_fill(&p, send + i * room, length(k, me, i));
+		bench_pattern_fill(&p, send + k->blocks.send_at[i], k->blocks.sends[i]);
 	}
-	for (i = 0; i * room < recv_bytes(k); i++) {
+	for (i = 0; i < k->blocks.nrecvs; i++) {
 		struct bench_pattern p = block(k, serial, source_of(k, i), me);
 
 		if (root) {
-			bench_pattern_fill(&p, recv + i * room, room);
+			bench_pattern_fill(&p, recv, k->bytes);
 		} else {
-			bench_pattern_poison(&p, recv + i * room, length(k, i, me));
+			bench_pattern_poison(&p, recv + k->blocks.recv_at[i], k->blocks.recvs[i]);
 		}
 	}
 }
@@ -162,15 +150,16 @@ static void report_wrong(const struct coll *k, struct contest *t, uint32_t sourc
 	}
 }
 
-/* Each byte, where the rank has a result, is the sum of all ranks'. */
+/* Each byte, where the rank has a result, is the sum of the ranks'. */
 static void check_sums(const struct coll *k, struct contest *t, uint64_t serial, uint32_t slot)
 {
 	const uint8_t *data = k->recv + slot * recv_bytes(k);
+	const uint32_t ranks = cn_op_operands(kind_of(k), k->b->m.rank, k->b->m.place.ranks);
 
-	for (size_t at = 0; at < recv_bytes(k); at++) {
+	for (size_t at = 0; ranks > 0 && k->blocks.nrecvs > 0 && at < k->blocks.recvs[0]; at++) {
 		uint8_t sum = 0;
 
-		for (uint32_t r = 0; r < k->b->m.place.ranks; r++) {
+		for (uint32_t r = 0; r < ranks; r++) {
 			struct bench_pattern p = block(k, serial, r, k->b->m.rank);
 
 			sum = (uint8_t)(sum + bench_pattern_byte(&p, at));
@@ -187,15 +176,15 @@ static void check(const struct coll *k, struct contest *t, uint64_t serial, uint
 	uint32_t i;
 	size_t at;
 
-	if (cn_op_reduces(measure_op_kind(k->b->o->m.op))) {
+	if (cn_op_reduces(kind_of(k))) {
 		check_sums(k, t, serial, slot);
 		return;
 	}
-	for (i = 0; i * room_of(k) < recv_bytes(k); i++) {
+	for (i = 0; i < k->blocks.nrecvs; i++) {
 		struct bench_pattern p = block(k, serial, source_of(k, i), k->b->m.rank);
-		const uint8_t *data = k->recv + slot * recv_bytes(k) + i * room_of(k);
+		const uint8_t *data = k->recv + slot * recv_bytes(k) + k->blocks.recv_at[i];
 
-		if (bench_pattern_check(&p, data, length(k, i, k->b->m.rank), &at)) {
+		if (bench_pattern_check(&p, data, k->blocks.recvs[i], &at)) {
 			continue;
 		}
 		report_wrong(k, t, source_of(k, i), at, bench_pattern_byte(&p, at), data[at]);
@@ -205,32 +194,46 @@ static void check(const struct coll *k, struct contest *t, uint64_t serial, uint
 static int operate(const struct coll *k, const struct contest *t, uint32_t at)
 {
 	uint8_t *send = k->send + at * send_bytes(k), *recv = k->recv + at * recv_bytes(k);
+	const struct collnet_coll_options *how = &t->how;
+	const enum collnet_type type = COLLNET_UINT8;
+	const struct bench_blocks *b = &k->blocks;
+	collnet_team_t *team = k->b->team;
 
-	switch (k->b->o->m.op) {
-	case MEASURE_ALLTOALL:
-		return collnet_alltoall(k->b->team, send, recv, k->bytes, &t->how);
-	case MEASURE_ALLTOALLV:
-		return collnet_alltoallv(k->b->team, send, k->sends, k->displs, recv, k->recvs,
-					 k->displs, &t->how);
-	case MEASURE_ALLGATHER:
-		return collnet_allgather(k->b->team, send, recv, k->bytes, &t->how);
-	case MEASURE_BCAST:
-		return collnet_bcast(k->b->team, recv, k->bytes, 0, &t->how);
-	case MEASURE_SCATTER:
-		return collnet_scatter(k->b->team, send, recv, k->bytes, 0, &t->how);
-	case MEASURE_GATHER:
-		return collnet_gather(k->b->team, send, recv, k->bytes, 0, &t->how);
-	case MEASURE_ALLREDUCE:
-		return collnet_allreduce(k->b->team, send, recv, k->bytes, COLLNET_UINT8,
-					 COLLNET_SUM, &t->how);
-	case MEASURE_REDUCE:
-		return collnet_reduce(k->b->team, send, recv, k->bytes, COLLNET_UINT8, COLLNET_SUM,
-				      0, &t->how);
-	case MEASURE_REDUCE_SCATTER:
-		return collnet_reduce_scatter(k->b->team, send, recv, k->bytes, COLLNET_UINT8,
-					      COLLNET_SUM, &t->how);
+	switch (kind_of(k)) {
+	case CN_OP_ALLTOALL:
+		return collnet_alltoall(team, send, recv, k->bytes, how);
+	case CN_OP_ALLTOALLV:
+		return collnet_alltoallv(team, send, b->sends, b->send_at, recv, b->recvs,
+					 b->recv_at, how);
+	case CN_OP_ALLGATHER:
+		return collnet_allgather(team, send, recv, k->bytes, how);
+	case CN_OP_ALLGATHERV:
+		return collnet_allgatherv(team, send, b->sends[0], recv, b->recvs, b->recv_at, how);
+	case CN_OP_BCAST:
+		return collnet_bcast(team, recv, k->bytes, 0, how);
+	case CN_OP_SCATTER:
+		return collnet_scatter(team, send, recv, k->bytes, 0, how);
+	case CN_OP_SCATTERV:
+		return collnet_scatterv(team, send, b->sends, b->send_at, recv, b->recvs[0], 0,
+					how);
+	case CN_OP_GATHER:
+		return collnet_gather(team, send, recv, k->bytes, 0, how);
+	case CN_OP_GATHERV:
+		return collnet_gatherv(team, send, b->sends[0], recv, b->recvs, b->recv_at, 0, how);
+	case CN_OP_ALLREDUCE:
+		return collnet_allreduce(team, send, recv, k->bytes, type, COLLNET_SUM, how);
+	case CN_OP_REDUCE:
+		return collnet_reduce(team, send, recv, k->bytes, type, COLLNET_SUM, 0, how);
+	case CN_OP_REDUCE_SCATTER:
+		return collnet_reduce_scatter(team, send, recv, k->bytes, type, COLLNET_SUM, how);
+	case CN_OP_REDUCE_SCATTERV:
+		return collnet_reduce_scatterv(team, send, recv, b->sends, type, COLLNET_SUM, how);
+	case CN_OP_SCAN:
+		return collnet_scan(team, send, recv, k->bytes, type, COLLNET_SUM, how);
+	case CN_OP_EXSCAN:
+		return collnet_exscan(team, send, recv, k->bytes, type, COLLNET_SUM, how);
 	default:
-		return collnet_barrier(k->b->team, &t->how);
+		return collnet_barrier(team, how);
 	}
 }
 
@@ -275,7 +278,7 @@ static int run_batch(struct coll *k, struct contest *t, uint32_t from, uint32_t 
 				       tool_format_size(k->bytes, size), from + i + 1,
 				       k->iterations);
 		}
-		if (cn_op_has_root(measure_op_kind(b->o->m.op))) {
+		if (cn_op_is_one_way(kind_of(k))) {
 			rc = bench_barrier(b);
 		}
 		rc = rc == TOOL_OK ? iterate(k, t, i, &ns[i]) : rc;
@@ -351,8 +354,7 @@ static int gather_times(struct coll *k, uint64_t *ns, uint64_t *slowest)
 				sum += all[r * n + i];
 				most = all[r * n + i] > most ? all[r * n + i] : most;
 			}
-			ns[at + i] = cn_op_has_root(measure_op_kind(k->b->o->m.op)) ? most
-										    : sum / ranks;
+			ns[at + i] = cn_op_is_one_way(kind_of(k)) ? most : sum / ranks;
 			slowest[at + i] = most;
 		}
 	}
@@ -422,28 +424,10 @@ static int run_size(struct coll *k)
 	return rc;
 }
 
-/* False: no memory. */
-static bool draw_sizes(struct coll *k)
-{
-	uint32_t ranks = k->b->m.place.ranks, me = k->b->m.rank;
-
-	k->sends = calloc(3 * (size_t)ranks, sizeof(*k->sends));
-	if (k->sends == NULL) {
-		return false;
-	}
-	k->recvs = k->sends + ranks;
-	k->displs = k->recvs + ranks;
-	for (uint32_t i = 0; i < ranks; i++) {
-		k->sends[i] = length(k, me, i);
-		k->recvs[i] = length(k, i, me);
-		k->displs[i] = i * room_of(k);
-	}
-	return true;
-}
-
 static int prepare(struct coll *k)
 {
 	const struct measure_options *o = &k->b->o->m;
+	const struct bench_call call = call_of(k);
 	const struct cn_algorithm *rows[CN_ALGORITHMS_MAX];
 	uint64_t n;
 	size_t i;
@@ -463,7 +447,7 @@ static int prepare(struct coll *k)
 				  (unsigned long long)n);
 	}
 	k->iterations = (uint32_t)n;
-	if (!draw_sizes(k)) {
+	if (!bench_blocks_init(&k->blocks, &call)) {
 		return bench_fail(k->b, COLLNET_ENOMEM, "no memory for sizes");
 	}
 	k->batch = batch_of(k);
@@ -496,7 +480,7 @@ static void cleanup(struct coll *k)
 {
 	size_t i;
 
-	free(k->sends);
+	bench_blocks_free(&k->blocks);
 	for (i = 0; i < CN_ALGORITHMS_MAX; i++) {
 		free(k->contests[i].ns);
 		free(k->contests[i].slowest);

@@ -19,13 +19,19 @@ static const char help_text[] =
 	"operations:\n"
 	"  alltoall   total exchange: every rank sends a block to every other rank\n"
 	"  allgather  all-to-all broadcast: every rank sends a block to all ranks\n"
-	"  alltoallv  blocks of different sizes, 0 to twice --sizes\n"
 	"  bcast      broadcast: rank 0 sends a block to all ranks\n"
 	"  scatter    rank 0 sends a block to every rank\n"
 	"  gather     every rank sends a block to rank 0\n"
 	"  allreduce  the sums of all ranks' bytes, on every rank\n"
 	"  reduce     the sums of all ranks' bytes, on rank 0\n"
 	"  reduce_scatter  the sums of all ranks' bytes, a block on every rank\n"
+	"  alltoallv  alltoall with blocks of different sizes, 0 to twice --sizes\n"
+	"  allgatherv  allgather, likewise\n"
+	"  scatterv   scatter, likewise\n"
+	"  gatherv    gather, likewise\n"
+	"  reduce_scatterv  reduce_scatter, likewise\n"
+	"  scan       the sums of the bytes of ranks 0 to r, on rank r\n"
+	"  exscan     the sums of the bytes of ranks 0 to r - 1, on rank r\n"
 	"  barrier    wait until all ranks have arrived\n"
 	"  pingpong   a message from rank 0 to rank 1 and back\n"
 	"  stream     messages from rank 0 to rank 1, two in flight\n"
@@ -221,7 +227,7 @@ int bench_check_ranks(const struct bench_options *o, const char *specified_by)
 int bench_options_parse(struct bench_options *o, int argc, char **argv)
 {
 	struct cn_err err = { 0 };
-	char known[160];
+	char known[MEASURE_NAMES];
 	int rc;
 
 	memset(o, 0, sizeof(*o));
@@ -235,14 +241,14 @@ int bench_options_parse(struct bench_options *o, int argc, char **argv)
 	}
 	if (optind == argc) {
 		return tool_usage("no operation given; there are %s, plan",
-				  measure_op_names(false, known, sizeof(known)));
+				  measure_op_names(false, known));
 	}
 	if (strcmp(argv[optind], "plan") == 0) {
 		return tool_usage("plan takes no options but --json and --seed");
 	}
 	if (!measure_op_find(argv[optind], &o->m.op)) {
 		return tool_usage("unknown operation '%.40s'; there are %s, plan", argv[optind],
-				  measure_op_names(false, known, sizeof(known)));
+				  measure_op_names(false, known));
 	}
 	if (optind + 1 < argc) {
 		return tool_usage("unexpected argument '%.40s'", argv[optind + 1]);

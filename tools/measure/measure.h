@@ -80,8 +80,9 @@ enum cn_op_kind measure_op_kind(enum measure_op op); /* 0: messages between two 
 bool measure_op_find(const char *name, enum measure_op *out);
 /* Whether `collnet sim` runs it. */
 bool measure_op_simulated(enum measure_op op);
+#define MEASURE_NAMES 256
 /* "alltoall, allgather, ...": those that can be simulated, or all operations. */
-const char *measure_op_names(bool simulated, char *out, size_t size);
+const char *measure_op_names(bool simulated, char out[MEASURE_NAMES]);
 /* Iterations that are not counted, unless --warmup specifies them. */
 uint32_t measure_op_warmup(enum measure_op op);
 

@@ -24,17 +24,23 @@ static double crossing(enum measure_op op, double r, double p, bool root)
 	}
 	switch (op) {
 	case MEASURE_ALLTOALL:
-	case MEASURE_ALLTOALLV: /* in the mean */
+	case MEASURE_ALLTOALLV: /* this and other vector operations in the mean */
 		return r * (p - r);
 	case MEASURE_ALLGATHER:
-	case MEASURE_REDUCE_SCATTER: /* each side sends the other's sums of its blocks */
+	case MEASURE_ALLGATHERV:
+	case MEASURE_REDUCE_SCATTER:
+	case MEASURE_REDUCE_SCATTERV: /* each side sends the other's sums of its blocks */
 		return r > p - r ? r : p - r;
 	case MEASURE_BCAST:
 	case MEASURE_REDUCE:
 	case MEASURE_ALLREDUCE: /* the sum of one side, and what all branches send together */
+	case MEASURE_SCAN:
+	case MEASURE_EXSCAN: /* the side without the last rank has a part of its result */
 		return 1;
 	case MEASURE_SCATTER:
+	case MEASURE_SCATTERV:
 	case MEASURE_GATHER:
+	case MEASURE_GATHERV:
 		return root ? p - r : r;
 	case MEASURE_BARRIER:
 	case MEASURE_PINGPONG:
@@ -189,14 +195,20 @@ double measure_payload(enum measure_op op, uint32_t ranks, uint64_t bytes)
 
 	switch (op) {
 	case MEASURE_ALLTOALL:
-	case MEASURE_ALLTOALLV: /* in the mean */
+	case MEASURE_ALLTOALLV:
 	case MEASURE_ALLGATHER:
+	case MEASURE_ALLGATHERV:
 	case MEASURE_REDUCE_SCATTER:
+	case MEASURE_REDUCE_SCATTERV:
 		return p * (p - 1) * (double)bytes;
 	case MEASURE_BCAST:
 	case MEASURE_REDUCE:
 	case MEASURE_SCATTER:
+	case MEASURE_SCATTERV:
 	case MEASURE_GATHER:
+	case MEASURE_GATHERV:
+	case MEASURE_SCAN:
+	case MEASURE_EXSCAN:
 		return (p - 1) * (double)bytes;
 	case MEASURE_ALLREDUCE:
 		return 2 * (p - 1) * (double)bytes;

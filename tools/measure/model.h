@@ -11,14 +11,20 @@
 
 enum measure_op {
 	MEASURE_ALLTOALL,
-	MEASURE_ALLGATHER,
 	MEASURE_ALLTOALLV,
+	MEASURE_ALLGATHER,
+	MEASURE_ALLGATHERV,
 	MEASURE_BCAST,
 	MEASURE_SCATTER,
+	MEASURE_SCATTERV,
 	MEASURE_GATHER,
+	MEASURE_GATHERV,
 	MEASURE_ALLREDUCE,
 	MEASURE_REDUCE,
 	MEASURE_REDUCE_SCATTER,
+	MEASURE_REDUCE_SCATTERV,
+	MEASURE_SCAN,
+	MEASURE_EXSCAN,
 	MEASURE_BARRIER,
 	MEASURE_PINGPONG,
 	MEASURE_STREAM,
@@ -39,9 +45,9 @@ struct measure_layout {
  * The time in microseconds that the payload alone needs on the busiest link, in its busier
  * direction: the shortest any schedule can take. Each link that has r of the P ranks on one side
  * carries, in an exchange, r (P - r) blocks each way; in an allgather every block of the other
- * side at least once; in a broadcast one block; in a scatter or gather a block for every rank on
- * the side without the root, which is rank 0. NAN where it is not known (no rate, a node that the
- * topology does not have) or where there is no wire (one node, a barrier).
+ * side at least once; in a broadcast or scan one block; in a scatter or gather a block for every
+ * rank on the side without the root, which is rank 0. NAN where it is not known (no rate, a node
+ * that the topology does not have) or where there is no wire (one node, a barrier).
  */
 double measure_limit_us(enum measure_op op, const struct measure_layout *p, uint64_t bytes);
 

@@ -7,6 +7,9 @@
 
 #include "tools/measure/measure.h"
 
+#define BLOCKS	"1k,16k,64k"
+#define VECTORS "8,1k,64k,1m"
+
 static const struct operation {
 	const char *name;
 	enum cn_op_kind kind; /* 0: messages between two ranks */
@@ -14,17 +17,23 @@ static const struct operation {
 	uint64_t largest;
 	uint32_t warmup;
 } operations[] = {
-	[MEASURE_ALLTOALL] = { "alltoall", CN_OP_ALLTOALL, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
-	[MEASURE_ALLGATHER] = { "allgather", CN_OP_ALLGATHER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
-	[MEASURE_ALLTOALLV] = { "alltoallv", CN_OP_ALLTOALLV, "1k,16k,64k", COLLNET_BLOCK_MAX / 2,
-				1 },
+	[MEASURE_ALLTOALL] = { "alltoall", CN_OP_ALLTOALL, BLOCKS, COLLNET_BLOCK_MAX, 1 },
+	[MEASURE_ALLTOALLV] = { "alltoallv", CN_OP_ALLTOALLV, BLOCKS, COLLNET_BLOCK_MAX / 2, 1 },
+	[MEASURE_ALLGATHER] = { "allgather", CN_OP_ALLGATHER, BLOCKS, COLLNET_BLOCK_MAX, 1 },
+	[MEASURE_ALLGATHERV] = { "allgatherv", CN_OP_ALLGATHERV, BLOCKS, COLLNET_BLOCK_MAX / 2, 1 },
 	[MEASURE_BCAST] = { "bcast", CN_OP_BCAST, "1k,64k,1m", COLLNET_BLOCK_MAX, 1 },
-	[MEASURE_SCATTER] = { "scatter", CN_OP_SCATTER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
-	[MEASURE_GATHER] = { "gather", CN_OP_GATHER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
-	[MEASURE_ALLREDUCE] = { "allreduce", CN_OP_ALLREDUCE, "8,1k,64k,1m", COLLNET_BLOCK_MAX, 1 },
-	[MEASURE_REDUCE] = { "reduce", CN_OP_REDUCE, "8,1k,64k,1m", COLLNET_BLOCK_MAX, 1 },
-	[MEASURE_REDUCE_SCATTER] = { "reduce_scatter", CN_OP_REDUCE_SCATTER, "1k,16k,64k",
+	[MEASURE_SCATTER] = { "scatter", CN_OP_SCATTER, BLOCKS, COLLNET_BLOCK_MAX, 1 },
+	[MEASURE_SCATTERV] = { "scatterv", CN_OP_SCATTERV, BLOCKS, COLLNET_BLOCK_MAX / 2, 1 },
+	[MEASURE_GATHER] = { "gather", CN_OP_GATHER, BLOCKS, COLLNET_BLOCK_MAX, 1 },
+	[MEASURE_GATHERV] = { "gatherv", CN_OP_GATHERV, BLOCKS, COLLNET_BLOCK_MAX / 2, 1 },
+	[MEASURE_ALLREDUCE] = { "allreduce", CN_OP_ALLREDUCE, VECTORS, COLLNET_BLOCK_MAX, 1 },
+	[MEASURE_REDUCE] = { "reduce", CN_OP_REDUCE, VECTORS, COLLNET_BLOCK_MAX, 1 },
+	[MEASURE_REDUCE_SCATTER] = { "reduce_scatter", CN_OP_REDUCE_SCATTER, BLOCKS,
 				     COLLNET_BLOCK_MAX, 1 },
+	[MEASURE_REDUCE_SCATTERV] = { "reduce_scatterv", CN_OP_REDUCE_SCATTERV, BLOCKS,
+				      COLLNET_BLOCK_MAX / 2, 1 },
+	[MEASURE_SCAN] = { "scan", CN_OP_SCAN, VECTORS, COLLNET_BLOCK_MAX, 1 },
+	[MEASURE_EXSCAN] = { "exscan", CN_OP_EXSCAN, VECTORS, COLLNET_BLOCK_MAX, 1 },
 	[MEASURE_BARRIER] = { "barrier", CN_OP_BARRIER, "0", 0, 1 },
 	[MEASURE_PINGPONG] = { "pingpong", 0, "64,1k", COLLNET_MESSAGE_MAX, 10 },
 	[MEASURE_STREAM] = { "stream", 0, "1m", COLLNET_MESSAGE_MAX, 2 },
@@ -52,12 +61,12 @@ bool measure_op_simulated(enum measure_op op)
 	return kind != 0 && !cn_op_is_vector(kind);
 }
 
-const char *measure_op_names(bool simulated, char *out, size_t size)
+const char *measure_op_names(bool simulated, char out[MEASURE_NAMES])
 {
 	out[0] = '\0';
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
 		if (!simulated || measure_op_simulated((enum measure_op)i)) {
-			tool_list(out, size, operations[i].name);
+			tool_list(out, MEASURE_NAMES, operations[i].name);
 		}
 	}
 	return out;

@@ -134,10 +134,10 @@ static int turns(struct cn_job *j, const struct sim_case *c, uint32_t times, uin
 	struct cn_job_result r;
 	int rc;
 
-	args.deadline = DEADLINE * (cn_op_has_root(args.op) ? 1 : times);
-	/* With a root who only sends may be far ahead: the iterations are kept apart. */
-	for (uint32_t i = 0; i < (cn_op_has_root(args.op) ? times : 1) && *well; i++) {
-		if (cn_op_has_root(args.op)) {
+	args.deadline = DEADLINE * (cn_op_is_one_way(args.op) ? 1 : times);
+	/* Who only sends may be far ahead: the iterations are kept apart. */
+	for (uint32_t i = 0; i < (cn_op_is_one_way(args.op) ? times : 1) && *well; i++) {
+		if (cn_op_is_one_way(args.op)) {
 			rc = cn_job_run(j, &args, args.deadline + 1000 * CN_MS, &r, err);
 		} else {
 			rc = cn_job_repeat(j, &args, times, args.deadline + 1000 * CN_MS, ns,
@@ -150,7 +150,7 @@ static int turns(struct cn_job *j, const struct sim_case *c, uint32_t times, uin
 		*well = r.failed + r.pending == 0;
 		if (!*well) {
 			blame(c, j, &r, out);
-		} else if (cn_op_has_root(args.op) && ns != NULL) {
+		} else if (cn_op_is_one_way(args.op) && ns != NULL) {
 			ns[i] = slowest[i] = r.slowest;
 		}
 	}

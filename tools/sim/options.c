@@ -25,7 +25,7 @@ static const char help_text[] =
 	"parentheses.\n"
 	"\n"
 	"Operations: alltoall, allgather, bcast, scatter, gather, allreduce, reduce,\n"
-	"  reduce_scatter, barrier\n"
+	"  reduce_scatter, scan, exscan, barrier\n"
 	"\n"
 	"Network:\n"
 	"  --shape A or AxB      A hosts on one switch, or on each of B switches under a root switch\n"
@@ -419,15 +419,15 @@ static int check_options(const struct sim_options *o)
 /* The operation, the only argument that is not an option. */
 static int parse_operation(struct sim_options *o, int argc, char **argv)
 {
-	char known[160];
+	char known[MEASURE_NAMES];
 
 	if (optind == argc) {
 		return tool_usage("no operation specified; expected one of %s",
-				  measure_op_names(true, known, sizeof(known)));
+				  measure_op_names(true, known));
 	}
 	if (!measure_op_find(argv[optind], &o->measure.op) || measure_op_kind(o->measure.op) == 0) {
 		return tool_usage("unknown operation '%.40s'; expected one of %s", argv[optind],
-				  measure_op_names(true, known, sizeof(known)));
+				  measure_op_names(true, known));
 	}
 	if (!measure_op_simulated(o->measure.op)) {
 		return tool_usage("%s is not simulated yet: see collnet bench", argv[optind]);

@@ -294,11 +294,6 @@ static struct cn_call call_of(const struct cn_job *j, uint32_t rank)
 	};
 }
 
-static bool own_blocks(enum cn_op_kind op)
-{
-	return op == CN_OP_ALLTOALL || op == CN_OP_SCATTER || op == CN_OP_REDUCE_SCATTER;
-}
-
 /* What the rank sends, and other bytes where it receives. */
 static void fill(struct cn_job *j, uint32_t rank)
 {
@@ -308,8 +303,8 @@ static void fill(struct cn_job *j, uint32_t rank)
 
 	memset(r->recv, 0xee, cn_call_recv_bytes(&c));
 	for (uint64_t i = 0; i * c.bytes < out; i++) {
-		pattern(r->number, rank, own_blocks(c.op) ? (uint32_t)i : 0, r->send + i * c.bytes,
-			c.bytes, true);
+		pattern(r->number, rank, cn_op_sends_to_each(c.op) ? (uint32_t)i : 0,
+			r->send + i * c.bytes, c.bytes, true);
 	}
 }
 
@@ -351,16 +346,15 @@ static bool combine(struct cn_reducer *reducer, const struct cn_combine *p)
 			 r) != COLLNET_OK;
 }
 
-/* Bytes of a reduction's result that are not the sums of all ranks' blocks for `to`. */
-static uint64_t look_at_sums(const struct cn_job *j, const struct rank *r, uint32_t to,
-			     uint64_t bytes)
+/* Bytes of a reduction's result that are not the sums of so many ranks' blocks for `to`. */
+static uint64_t look_at_sums(const struct rank *r, uint32_t ranks, uint32_t to, uint64_t bytes)
 {
 	uint64_t wrong = 0;
 
-	for (uint64_t i = 0; i < bytes; i += 8) {
+	for (uint64_t i = 0; ranks > 0 && i < bytes; i += 8) {
 		uint8_t sum[8] = { 0 };
 
-		for (uint32_t from = 0; from < j->nranks; from++) {
+		for (uint32_t from = 0; from < ranks; from++) {
 			uint64_t w = word(r->number, from, to, i);
 			const uint8_t *b = (const uint8_t *)&w;
 
@@ -383,11 +377,13 @@ static uint64_t look(struct cn_job *j, uint32_t rank)
 	bool one = c.op == CN_OP_BCAST || c.op == CN_OP_SCATTER;
 
 	if (cn_op_reduces(c.op)) {
-		return look_at_sums(j, r, own_blocks(c.op) ? rank : 0, in);
+		return look_at_sums(r, cn_op_operands(c.op, rank, j->nranks),
+				    cn_op_sends_to_each(c.op) ? rank : 0, in);
 	}
 	for (uint64_t i = 0; i * c.bytes < in; i++) {
-		wrong += pattern(r->number, one ? c.root : (uint32_t)i, own_blocks(c.op) ? rank : 0,
-				 r->recv + i * c.bytes, c.bytes, false);
+		wrong += pattern(r->number, one ? c.root : (uint32_t)i,
+				 cn_op_sends_to_each(c.op) ? rank : 0, r->recv + i * c.bytes,
+				 c.bytes, false);
 	}
 	return wrong;
 }

@@ -166,17 +166,26 @@ static void loop_barrier_held__nobody_leaves_early(void **state)
 	assert_false(loop_barrier_is_valid(call, broken, 3));
 }
 
+static void loop_operands__of_a_scan(void **state)
+{
+	(void)state;
+	assert_int_equal(loop_operands(LOOP_SCAN, 0, 5), 1);
+	assert_int_equal(loop_operands(LOOP_SCAN, 4, 5), 5);
+	assert_int_equal(loop_operands(LOOP_REDUCE_SCATTER, 0, 5), 5);
+}
+
 static void loop_blocks__of_every_operation(void **state)
 {
 	static const struct {
 		enum loop_op op;
 		uint64_t root_sends, root_recvs, sends, recvs;
 	} expected[] = {
-		{ LOOP_ALLTOALL, 5, 5, 5, 5 },	{ LOOP_ALLTOALLV, 5, 5, 5, 5 },
-		{ LOOP_ALLGATHER, 1, 5, 1, 5 }, { LOOP_ALLGATHERV, 1, 5, 1, 5 },
-		{ LOOP_BCAST, 0, 1, 0, 1 },	{ LOOP_SCATTER, 5, 1, 0, 1 },
-		{ LOOP_GATHER, 1, 5, 1, 0 },	{ LOOP_GATHERV, 1, 5, 1, 0 },
-		{ LOOP_ALLREDUCE, 1, 1, 1, 1 }, { LOOP_REDUCE, 1, 1, 1, 0 },
+		{ LOOP_ALLTOALL, 5, 5, 5, 5 },	     { LOOP_ALLTOALLV, 5, 5, 5, 5 },
+		{ LOOP_ALLGATHER, 1, 5, 1, 5 },	     { LOOP_ALLGATHERV, 1, 5, 1, 5 },
+		{ LOOP_BCAST, 0, 1, 0, 1 },	     { LOOP_SCATTER, 5, 1, 0, 1 },
+		{ LOOP_GATHER, 1, 5, 1, 0 },	     { LOOP_GATHERV, 1, 5, 1, 0 },
+		{ LOOP_ALLREDUCE, 1, 1, 1, 1 },	     { LOOP_REDUCE, 1, 1, 1, 0 },
+		{ LOOP_REDUCE_SCATTER, 5, 1, 5, 1 }, { LOOP_SCAN, 1, 1, 1, 1 },
 		{ LOOP_BARRIER, 0, 0, 0, 0 },
 	};
 
@@ -338,6 +347,7 @@ int main(void)
 		cmocka_unit_test(loop_time__by_one_clock),
 		cmocka_unit_test(loop_time__by_clocks_of_their_own),
 		cmocka_unit_test(loop_barrier_held__nobody_leaves_early),
+		cmocka_unit_test(loop_operands__of_a_scan),
 		cmocka_unit_test(loop_blocks__of_every_operation),
 		cmocka_unit_test(loop_layout__of_both_sides),
 		cmocka_unit_test(compare_csv_row__columns),

@@ -87,7 +87,7 @@ static void parse__refused(void **state)
 {
 	static const char *const lines[] = {
 		"compare pingpong --shape 2",
-		"compare scan --shape 2",
+		"compare exscan --shape 2",
 		"compare bcast bcast --shape 2",
 		"compare loop bcast",
 		"compare --shape 2 --sizes 0",

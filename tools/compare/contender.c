@@ -7,7 +7,6 @@
  * that eth0 is the hosts' network; with --interface, that interface. How to enter the hosts of a
  * lab is in the environment of its shell.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -391,7 +390,7 @@ const char *contender_choice(const struct contender *t, enum loop_op op, uint64_
 	const char *always = getenv(t->launcher->library == CELL_OPENMPI
 					    ? "OMPI_MCA_coll_collnet_select"
 					    : "COLLNET_MPI_SELECT");
-	const char *name = loop_op_name(op), *by = NULL;
+	const char *by = NULL;
 	char line[1024], sign[96], size[48] = "";
 	uint64_t least = 1;
 	FILE *f;
@@ -405,7 +404,7 @@ const char *contender_choice(const struct contender *t, enum loop_op op, uint64_
 	if (least > 1) {
 		snprintf(size, sizeof(size), " of %" PRIu64 " bytes and more", least);
 	}
-	snprintf(sign, sizeof(sign), "MPI_%c%s%s: ", toupper(name[0]), name + 1, size);
+	snprintf(sign, sizeof(sign), "%s%s: ", loop_op_function(op), size);
 	f = fopen(t->log, "re");
 	while (f != NULL && by == NULL && fgets(line, sizeof(line), f) != NULL) {
 		if (strstr(line, "communicator MPI_COMM_WORLD ") != NULL &&

@@ -199,7 +199,7 @@ static void fill(const struct loop *l, const struct command *c, uint64_t serial)
 	}
 }
 
-/* Of a reduction each byte is the exclusive or of all ranks'. A wrong one is reported of rank 0's
+/* Of a reduction each byte is the exclusive or of the ranks'. A wrong one is reported of rank 0's
  * block. */
 static void check_reduced(const struct loop *l, const struct command *c, uint64_t serial,
 			  struct findings *found)
@@ -212,8 +212,8 @@ static void check_reduced(const struct loop *l, const struct command *c, uint64_
 		return;
 	}
 	one = want + c->bytes;
-	for (uint32_t r = 0; r < l->ranks; r++) {
-		struct bench_pattern p = block(c, serial, r, 0);
+	for (uint32_t r = 0; r < loop_operands(c->op, l->rank, l->ranks); r++) {
+		struct bench_pattern p = block(c, serial, r, l->rank);
 
 		bench_pattern_fill(&p, one, c->bytes);
 		for (at = 0; at < c->bytes; at++) {

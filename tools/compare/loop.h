@@ -29,6 +29,8 @@ enum loop_op {
 	LOOP_GATHERV,
 	LOOP_ALLREDUCE,
 	LOOP_REDUCE,
+	LOOP_REDUCE_SCATTER,
+	LOOP_SCAN,
 	LOOP_BARRIER,
 	LOOP_OPS,
 };
@@ -77,9 +79,13 @@ int loop_run(const struct loop_library *lib, FILE *in, FILE *out);
 /* ---- loop_blocks.c -------------------------------------------------------------------- */
 
 const char *loop_op_name(enum loop_op op);
+/* "MPI_Alltoall" */
+const char *loop_op_function(enum loop_op op);
 /* LOOP_OPS: there is no such operation. */
 enum loop_op loop_op_find(const char *name);
 bool loop_op_reduces(enum loop_op op);
+/* Reductions: how many ranks, from 0 on, the result of `rank` combines. */
+uint32_t loop_operands(enum loop_op op, uint32_t rank, uint32_t ranks);
 /* For whom a block is that is sent to this rank: for it, or BENCH_EVERYONE. */
 uint32_t loop_destination(enum loop_op op, uint32_t destination);
 /* Whose block is number i of a receive buffer. */

@@ -13,30 +13,41 @@
 #define NO_ITERATION UINT64_MAX /* lengths are equal in all iterations */
 
 static const struct shape {
-	const char *name;
+	const char *name, *function;
 	bool send_all, recv_all;     /* a block per rank, not one */
 	bool root_sends, root_recvs; /* only rank 0 does */
 	bool own;		     /* every receiver has a block of its own */
-	bool reduces;		     /* what is received is the exclusive or of all ranks' blocks */
+	bool reduces;		     /* what is received is the exclusive or of the ranks' blocks */
 	bool vector;		     /* blocks have lengths of their own */
 } shapes[LOOP_OPS] = {
-	[LOOP_ALLTOALL] = { "alltoall", .send_all = true, .recv_all = true, .own = true },
-	[LOOP_ALLTOALLV] = { "alltoallv", .send_all = true, .recv_all = true, .own = true,
-			     .vector = true },
-	[LOOP_ALLGATHER] = { "allgather", .recv_all = true },
-	[LOOP_ALLGATHERV] = { "allgatherv", .recv_all = true, .vector = true },
-	[LOOP_BCAST] = { "bcast", .root_sends = true },
-	[LOOP_SCATTER] = { "scatter", .send_all = true, .root_sends = true, .own = true },
-	[LOOP_GATHER] = { "gather", .recv_all = true, .root_recvs = true },
-	[LOOP_GATHERV] = { "gatherv", .recv_all = true, .root_recvs = true, .vector = true },
-	[LOOP_ALLREDUCE] = { "allreduce", .reduces = true },
-	[LOOP_REDUCE] = { "reduce", .root_recvs = true, .reduces = true },
-	[LOOP_BARRIER] = { .name = "barrier" },
+	[LOOP_ALLTOALL] = { "alltoall", "MPI_Alltoall", .send_all = true, .recv_all = true,
+			    .own = true },
+	[LOOP_ALLTOALLV] = { "alltoallv", "MPI_Alltoallv", .send_all = true, .recv_all = true,
+			     .own = true, .vector = true },
+	[LOOP_ALLGATHER] = { "allgather", "MPI_Allgather", .recv_all = true },
+	[LOOP_ALLGATHERV] = { "allgatherv", "MPI_Allgatherv", .recv_all = true, .vector = true },
+	[LOOP_BCAST] = { "bcast", "MPI_Bcast", .root_sends = true },
+	[LOOP_SCATTER] = { "scatter", "MPI_Scatter", .send_all = true, .root_sends = true,
+			   .own = true },
+	[LOOP_GATHER] = { "gather", "MPI_Gather", .recv_all = true, .root_recvs = true },
+	[LOOP_GATHERV] = { "gatherv", "MPI_Gatherv", .recv_all = true, .root_recvs = true,
+			   .vector = true },
+	[LOOP_ALLREDUCE] = { "allreduce", "MPI_Allreduce", .reduces = true },
+	[LOOP_REDUCE] = { "reduce", "MPI_Reduce", .root_recvs = true, .reduces = true },
+	[LOOP_REDUCE_SCATTER] = { "reduce_scatter", "MPI_Reduce_scatter_block", .send_all = true,
+				  .own = true, .reduces = true },
+	[LOOP_SCAN] = { "scan", "MPI_Scan", .reduces = true },
+	[LOOP_BARRIER] = { .name = "barrier", .function = "MPI_Barrier" },
 };
 
 const char *loop_op_name(enum loop_op op)
 {
 	return shapes[op].name;
+}
+
+const char *loop_op_function(enum loop_op op)
+{
+	return shapes[op].function;
 }
 
 enum loop_op loop_op_find(const char *name)
@@ -52,6 +63,11 @@ enum loop_op loop_op_find(const char *name)
 bool loop_op_reduces(enum loop_op op)
 {
 	return shapes[op].reduces;
+}
+
+uint32_t loop_operands(enum loop_op op, uint32_t rank, uint32_t ranks)
+{
+	return op == LOOP_SCAN ? rank + 1 : ranks;
 }
 
 uint32_t loop_destination(enum loop_op op, uint32_t destination)

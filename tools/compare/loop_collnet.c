@@ -140,6 +140,18 @@ static int reduce(const struct loop_call *c)
 			      &self.how);
 }
 
+static int reduce_scatter(const struct loop_call *c)
+{
+	return collnet_reduce_scatter(self.team, c->send, c->recv, c->bytes, COLLNET_UINT8,
+				      COLLNET_BXOR, &self.how);
+}
+
+static int scan(const struct loop_call *c)
+{
+	return collnet_scan(self.team, c->send, c->recv, c->bytes, COLLNET_UINT8, COLLNET_BXOR,
+			    &self.how);
+}
+
 static int barrier(const struct loop_call *c)
 {
 	(void)c;
@@ -167,6 +179,8 @@ int compare_loop(const struct compare_options *o)
 			[LOOP_GATHERV] = gatherv,
 			[LOOP_ALLREDUCE] = allreduce,
 			[LOOP_REDUCE] = reduce,
+			[LOOP_REDUCE_SCATTER] = reduce_scatter,
+			[LOOP_SCAN] = scan,
 			[LOOP_BARRIER] = barrier,
 		},
 	};

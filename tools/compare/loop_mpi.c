@@ -162,6 +162,17 @@ static int mpi_reduce(const struct loop_call *c)
 			  MPI_COMM_WORLD);
 }
 
+static int mpi_reduce_scatter(const struct loop_call *c)
+{
+	return MPI_Reduce_scatter_block(c->send, c->recv, (int)c->bytes, MPI_UINT8_T, MPI_BXOR,
+					MPI_COMM_WORLD);
+}
+
+static int mpi_scan(const struct loop_call *c)
+{
+	return MPI_Scan(c->send, c->recv, (int)c->bytes, MPI_UINT8_T, MPI_BXOR, MPI_COMM_WORLD);
+}
+
 static int mpi_barrier(const struct loop_call *c)
 {
 	(void)c;
@@ -189,6 +200,8 @@ int main(void)
 			[LOOP_GATHERV] = mpi_gatherv,
 			[LOOP_ALLREDUCE] = mpi_allreduce,
 			[LOOP_REDUCE] = mpi_reduce,
+			[LOOP_REDUCE_SCATTER] = mpi_reduce_scatter,
+			[LOOP_SCAN] = mpi_scan,
 			[LOOP_BARRIER] = mpi_barrier,
 		},
 	};

@@ -29,7 +29,7 @@ static const char help_text[] =
 	"\n"
 	"operations (alltoall, allgather, bcast and barrier):\n"
 	"  alltoall, alltoallv, allgather, allgatherv, bcast, scatter, gather, gatherv, allreduce,\n"
-	"  reduce, barrier\n"
+	"  reduce, reduce_scatter, scan, barrier\n"
 	"\n"
 	"on an emulated cluster, as by collnet lab --ip:\n"
 	"  --shape A or AxB        A hosts on one switch, or on each of B switches under a root\n"

@@ -207,7 +207,7 @@ tests_unit_test_listen_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=bind
 
 # The transport is a fake: what it is given is the log.
 tests_unit_test_pending_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_node_control \
-	-Wl,--wrap=cn_peer_index -Wl,--wrap=cn_peer_name
+	-Wl,--wrap=cn_peer_index -Wl,--wrap=cn_peer_name -Wl,--wrap=cn_peer_log
 
 # The system refuses options of sockets.
 tests_unit_test_link_open_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=setsockopt \

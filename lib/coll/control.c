@@ -17,15 +17,18 @@ static bool was_sent_join(const struct cn_team *t, uint32_t k)
 	       t->wireup.advertised[t->wireup.candidates[k]].version != 0;
 }
 
-/* Through the node's own transport, to all nodes that were sent JOIN. */
-static void notify_nodes(struct cn_team *t, const uint8_t *m, const struct cn_cursor *c)
+/* Through the node's own transport, to all nodes that were sent JOIN. False: some are lost. */
+static bool notify_nodes(struct cn_team *t, const uint8_t *m, const struct cn_cursor *c)
 {
+	bool all = true;
+
 	for (uint32_t k = 0; k < t->wireup.ncandidates && !c->bad; k++) {
 		if (was_sent_join(t, k)) {
-			cn_pending_send(&t->engine->own.pending, cn_wireup_candidate(t, k), m,
-					(size_t)(c->at - m));
+			all &= cn_pending_send(&t->engine->own.pending, cn_wireup_candidate(t, k),
+					       m, (size_t)(c->at - m));
 		}
 	}
+	return all;
 }
 
 /* Through the node's own transport, to all nodes of the team being split: some may already have the
@@ -38,8 +41,9 @@ static void notify_parent(struct cn_team *t, const uint8_t *m, const struct cn_c
 		const struct cn_peer *p = parent->nodes[k].peer;
 		struct cn_engine_peer *of = p != NULL ? cn_engine_peer_of(p) : NULL;
 
-		if (of != NULL && cn_peer_alive(of->peer)) {
-			cn_pending_send(&t->engine->own.pending, of->peer, m, (size_t)(c->at - m));
+		if (of != NULL && cn_peer_alive(of->peer)) { /* lost: it times out */
+			(void)cn_pending_send(&t->engine->own.pending, of->peer, m,
+					      (size_t)(c->at - m));
 		}
 	}
 }
@@ -47,12 +51,17 @@ static void notify_parent(struct cn_team *t, const uint8_t *m, const struct cn_c
 /* Through the team's transport, after all its data. */
 static void notify_team(struct cn_team *t, const uint8_t *m, const struct cn_cursor *c)
 {
+	bool all = true;
+
 	for (uint32_t k = 0; k < t->layout.nnodes && !c->bad; k++) {
 		if (t->nodes[k].peer != NULL) {
 			cn_transport_activate(t->transport);
-			cn_pending_send(&t->transport->pending, t->nodes[k].peer, m,
-					(size_t)(c->at - m));
+			all &= cn_pending_send(&t->transport->pending, t->nodes[k].peer, m,
+					       (size_t)(c->at - m));
 		}
+	}
+	if (!all) {
+		cn_transport_fail_team(t->transport);
 	}
 }
 
@@ -93,6 +102,7 @@ void cn_control_died_forming(struct cn_team *t, uint32_t rank)
 {
 	uint8_t m[16];
 	const struct cn_cursor c = put_leave(m, t, rank, 0, true);
+	bool all = true;
 
 	for (uint32_t k = 0; k < t->wireup.ncandidates; k++) {
 		struct cn_peer *p = cn_wireup_candidate(t, k);
@@ -101,8 +111,11 @@ void cn_control_died_forming(struct cn_team *t, uint32_t rank)
 		/* A derived team's JOIN commits, whether or not the peer's has come. */
 		if (t->wireup.derived ? was_sent_join(t, k)
 				      : j != NULL && j->commit_sent == t->id) {
-			cn_pending_send(&t->engine->own.pending, p, m, (size_t)(c.at - m));
+			all &= cn_pending_send(&t->engine->own.pending, p, m, (size_t)(c.at - m));
 		}
+	}
+	if (!all) {
+		cn_transport_fail_team(t->transport);
 	}
 }
 
@@ -114,31 +127,54 @@ void cn_control_end(struct cn_team *t)
 	cn_put8(&c, CN_CONTROL_END);
 	cn_put32(&c, t->id);
 	cn_put8(&c, t->nodes == NULL);
-	notify_nodes(t, m, &c);
+	if (!notify_nodes(t, m, &c) && t->nodes == NULL) { /* else LEAVE has said it */
+		cn_transport_fail_team(t->transport);
+	}
+}
+
+static struct cn_cursor put_fail(uint8_t m[CN_CONTROL_MAX], uint32_t id, unsigned flags, int code,
+				 const char *text)
+{
+	struct cn_cursor c = { m, m + CN_CONTROL_MAX, false };
+
+	cn_put8(&c, CN_CONTROL_FAIL);
+	cn_put32(&c, id);
+	cn_put8(&c, (uint8_t)((unsigned)-code | flags));
+	cn_put_text(&c, text);
+	return c;
 }
 
 void cn_control_fail(struct cn_team *t, int code, const char *text)
 {
 	uint8_t m[CN_CONTROL_MAX];
-	struct cn_cursor c = { m, m + sizeof(m), false };
 	const bool forming = t->nodes == NULL;
 	const unsigned flags = (forming ? CN_FAIL_FORMING : 0) |
 			       (t->wireup.contradicts ? CN_FAIL_CONTRADICTION : 0);
+	const struct cn_cursor c = put_fail(m, t->id, flags, code, text);
 
-	if (forming && t->division == NULL) {
-		cn_wireup_pend_joins(t);
-	}
-	cn_put8(&c, CN_CONTROL_FAIL);
-	cn_put32(&c, t->id);
-	cn_put8(&c, (uint8_t)((unsigned)-code | flags));
-	cn_put_text(&c, text);
 	if (t->division != NULL) {
 		notify_parent(t, m, &c);
-	} else if (forming) {
-		notify_nodes(t, m, &c);
-	} else {
+	} else if (!forming) {
 		notify_team(t, m, &c);
+	} else {
+		cn_wireup_pend_joins(t);
+		if (!notify_nodes(t, m, &c)) {
+			cn_transport_fail_team(t->transport);
+		}
 	}
+}
+
+bool cn_control_fail_peers(struct cn_transport *x, const struct cn_err *why)
+{
+	uint8_t m[CN_CONTROL_MAX];
+	const struct cn_cursor c = put_fail(m, x->id, 0, why->code, why->text);
+
+	while (x->failed < cn_node_peers(x->node) &&
+	       cn_node_control(x->node, cn_node_peer(x->node, x->failed), m, (size_t)(c.at - m)) !=
+		       COLLNET_ELIMIT) {
+		x->failed++;
+	}
+	return x->failed == cn_node_peers(x->node);
 }
 
 void cn_control_called(struct cn_team *t, struct cn_peer *p, uint32_t n, uint64_t late, bool ask)

@@ -26,6 +26,7 @@ struct cn_engine;
 struct cn_engine_peer;
 struct cn_join;
 struct cn_team;
+struct cn_transport;
 
 /* The first byte of a message, and the fields that follow with their sizes. */
 enum cn_control {
@@ -69,6 +70,8 @@ void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted, bool de
 void cn_control_died_forming(struct cn_team *t, uint32_t rank);
 void cn_control_end(struct cn_team *t);
 void cn_control_fail(struct cn_team *t, int code, const char *text);
+/* FAIL to the transport's peers from x->failed on, without the pending queue. False: no buffer. */
+bool cn_control_fail_peers(struct cn_transport *x, const struct cn_err *why);
 /* Sends CALLED to a peer of the team's transport, if there is a buffer. */
 void cn_control_called(struct cn_team *t, struct cn_peer *p, uint32_t n, uint64_t late, bool ask);
 

@@ -58,7 +58,9 @@ static void send_started(struct cn_team *t, uint32_t k)
 		cn_put32(&c, t->id);
 		cn_put32(&c, t->nstarted);
 		cn_transport_activate(t->transport);
-		cn_pending_send(&t->transport->pending, n->peer, m, (size_t)(c.at - m));
+		if (!cn_pending_send(&t->transport->pending, n->peer, m, (size_t)(c.at - m))) {
+			cn_transport_fail_team(t->transport);
+		}
 	}
 }
 

@@ -37,20 +37,17 @@ void cn_pending_fini(struct cn_pending_queue *q)
 	memset(q, 0, sizeof(*q));
 }
 
-static void append(struct cn_pending_queue *q, struct cn_peer *p, const uint8_t *m, size_t len)
+/* False: it is lost. */
+static bool append(struct cn_pending_queue *q, struct cn_peer *p, const uint8_t *m, size_t len)
 {
 	const uint32_t i = cn_peer_index(p);
-	struct cn_pending *o = NULL;
-
-	if (q->n < PENDING_MAX && q->of_peer[i] < CN_PENDING_OF_PEER) {
-		o = malloc(sizeof(*o) + len);
-	}
+	const bool full = q->n >= PENDING_MAX || q->of_peer[i] >= CN_PENDING_OF_PEER;
+	struct cn_pending *o = full ? NULL : malloc(sizeof(*o) + len);
 
 	if (o == NULL) {
-		cn_log(COLLNET_LOG_ERROR,
-		       "node %s cannot be notified of a team's end: too many messages are pending",
-		       cn_peer_name(p));
-		return;
+		cn_peer_log(p, COLLNET_LOG_ERROR, "a message about a team to node %s is lost: %s",
+			    cn_peer_name(p), full ? "too many others are pending" : "no memory");
+		return false;
 	}
 	*o = (struct cn_pending){ .peer = p, .len = (uint32_t)len };
 	memcpy(o->data, m, len);
@@ -63,13 +60,14 @@ static void append(struct cn_pending_queue *q, struct cn_peer *p, const uint8_t 
 	q->last = o;
 	q->n++;
 	q->of_peer[i]++;
+	return true;
 }
 
-void cn_pending_send(struct cn_pending_queue *q, struct cn_peer *p, const uint8_t *m, size_t len)
+bool cn_pending_send(struct cn_pending_queue *q, struct cn_peer *p, const uint8_t *m, size_t len)
 {
-	if (q->of_peer[cn_peer_index(p)] > 0 || cn_node_control(q->node, p, m, len) != COLLNET_OK) {
-		append(q, p, m, len);
-	}
+	return (q->of_peer[cn_peer_index(p)] == 0 &&
+		cn_node_control(q->node, p, m, len) == COLLNET_OK) ||
+	       append(q, p, m, len);
 }
 
 /* Drops the messages to `gone`; with `send`, retries the others, for each peer up to the first one

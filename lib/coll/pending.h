@@ -4,7 +4,8 @@
  * until they are sent. Wire-up messages are repeated anyway; but LEAVE, END and FAIL are sent once,
  * by a node that then frees the team. Many ranks that leave at once in a large cluster cause more
  * messages than there are buffers. The queue is bounded, in total and per peer, so that a peer that
- * does not read does not starve the others; messages beyond are dropped, and logged.
+ * does not read does not starve the others. Messages beyond, or without memory, are lost, and
+ * logged; a team that needs them fails everywhere (cn_transport_fail_team()).
  */
 #ifndef CN_PENDING_H
 #define CN_PENDING_H
@@ -28,8 +29,9 @@ struct cn_pending_queue {
 bool cn_pending_init(struct cn_pending_queue *q, struct cn_node *node, uint32_t max_peers);
 void cn_pending_fini(struct cn_pending_queue *q);
 
-/* Sends it now, or when there is a buffer, after the messages pending for this peer. */
-void cn_pending_send(struct cn_pending_queue *q, struct cn_peer *p, const uint8_t *m, size_t len);
+/* Sends it now, or when there is a buffer, after the messages pending for this peer. False: it is
+ * lost. */
+bool cn_pending_send(struct cn_pending_queue *q, struct cn_peer *p, const uint8_t *m, size_t len);
 void cn_pending_drop(struct cn_pending_queue *q, const struct cn_peer *p); /* it is gone */
 void cn_pending_expire(struct cn_pending_queue *q, cn_time now);
 cn_time cn_pending_deadline(const struct cn_pending_queue *q);

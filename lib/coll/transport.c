@@ -16,6 +16,8 @@ static const cn_time idle_after = 500 * CN_US;
 /* Linger time, in multiples of the peer timeout. */
 #define LINGER 4u
 #define PLACE  (CN_TRANSPORTS_MAX - 1) /* bits of a port */
+/* FAIL without memory is retried at this interval. */
+static const cn_time fail_every = 5 * CN_MS;
 
 /* ---- upcalls ----------------------------------------------------------------------------- */
 
@@ -221,7 +223,7 @@ static int init(struct cn_transport *x, struct cn_engine *e, const struct cn_nod
 	x->engine = e;
 	x->port = c->port;
 	x->active = x == &e->own;
-	x->check_at = x->close_at = CN_NEVER;
+	x->check_at = x->close_at = x->fail_at = CN_NEVER;
 	x->timer = (struct cn_timer){ .at = CN_NEVER, .owner = x };
 	r = cn_node_new(c, ops, x, &x->node, err);
 	if (r == COLLNET_OK) {
@@ -422,6 +424,7 @@ struct cn_transport *cn_transport_open(struct cn_engine *e, struct cn_team *t)
 		return NULL;
 	}
 	x->team = t;
+	x->id = t->id;
 	x->turn.payer = cn_turn_of(e->payer);
 	x->next = e->own.next;
 	x->prev = &e->own;
@@ -442,8 +445,8 @@ void cn_transport_close(struct cn_transport *x, cn_time now)
 	for (uint32_t i = 0; i < cn_node_peers(x->node); i++) {
 		struct cn_peer *p = cn_node_peer(x->node, i);
 
-		if (cn_peer_alive(p)) {
-			cn_pending_send(&x->pending, p, &end, 1);
+		if (cn_peer_alive(p)) { /* lost: it lingers */
+			(void)cn_pending_send(&x->pending, p, &end, 1);
 		}
 	}
 	x->team = NULL;
@@ -451,9 +454,28 @@ void cn_transport_close(struct cn_transport *x, cn_time now)
 	check_soon(x, now);
 }
 
+void cn_transport_fail_team(struct cn_transport *x)
+{
+	x->failed = 0;
+	x->fail_at = 0;
+	cn_transport_activate(x);
+}
+
+static void fail_team(struct cn_transport *x, cn_time now)
+{
+	struct cn_err err;
+
+	cn_fail(&err, COLLNET_ENOMEM, "node %s lost a message about the team for want of memory",
+		x->engine->config.node.name);
+	if (x->team != NULL) {
+		cn_team_fail(x->team, false, err.code, "%s", err.text);
+	}
+	x->fail_at = cn_control_fail_peers(x, &err) ? CN_NEVER : now + fail_every;
+}
+
 static bool finished(struct cn_transport *x)
 {
-	if (!cn_node_drain(x->node) || x->pending.n > 0) {
+	if (!cn_node_drain(x->node) || x->pending.n > 0 || x->fail_at != CN_NEVER) {
 		return false;
 	}
 	for (uint32_t i = 0; i < cn_node_peers(x->node); i++) {
@@ -524,12 +546,16 @@ struct cn_transport *cn_transport_of_port(struct cn_engine *e, uint16_t port)
 
 cn_time cn_transport_deadline(const struct cn_transport *x)
 {
-	return cn_min_time(cn_min_time(x->check_at, cn_pending_deadline(&x->pending)),
-			   cn_node_deadline(x->node));
+	return cn_min_time(cn_min_time(x->check_at, x->fail_at),
+			   cn_min_time(cn_pending_deadline(&x->pending),
+				       cn_node_deadline(x->node)));
 }
 
 void cn_transport_expire(struct cn_transport *x, cn_time now)
 {
 	cn_node_expire(x->node, now);
 	cn_pending_expire(&x->pending, now);
+	if (x->fail_at <= now) {
+		fail_team(x, now);
+	}
 }

@@ -46,6 +46,9 @@ struct cn_transport {
 	cn_time check_at; /* closing: next check whether it is finished */
 	cn_time check_every;
 	cn_time close_at; /* closing: end of the linger time; CN_NEVER: not closing */
+	uint32_t id;	  /* of its team, also if that has ended */
+	cn_time fail_at;  /* cn_transport_fail_team(): sends more FAIL; CN_NEVER: no more */
+	uint32_t failed;  /* peers that were sent it, by index */
 	bool *ended;	  /* [max_peers] END was received from the peer */
 };
 
@@ -56,6 +59,9 @@ int cn_transport_open_own(struct cn_transport *x, struct cn_engine *e,
 struct cn_transport *cn_transport_open(struct cn_engine *e, struct cn_team *t);
 /* The team has ended: its transport closes. */
 void cn_transport_close(struct cn_transport *x, cn_time now);
+/* A message about the team is lost, for want of memory: at the next expiry the team fails here,
+ * and FAIL goes to all peers, as buffers allow. */
+void cn_transport_fail_team(struct cn_transport *x);
 /*
  * The transport may have work: a received frame, or an operation or message of its team. Only
  * active transports take part in the engine's calls, so idle or waiting teams cost no time.

@@ -93,8 +93,7 @@ void cn_wireup_pend_joins(struct cn_team *t)
 			continue;
 		}
 		put_join(&c, t, p);
-		if (!c.bad) {
-			cn_pending_send(&t->engine->own.pending, p, m, (size_t)(c.at - m));
+		if (!c.bad && cn_pending_send(&t->engine->own.pending, p, m, (size_t)(c.at - m))) {
 			a->version = t->wireup.version;
 		}
 	}

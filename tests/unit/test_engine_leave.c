@@ -386,6 +386,74 @@ static void engine__crashes_while_others_form(void **state)
 	engine_fixture_free(w);
 }
 
+/* ---- messages that are lost --------------------------------------------------------------- */
+
+/* Messages wait for each peer, as many as may; or none does. */
+static void set_full(struct cn_transport *x, bool full)
+{
+	for (uint32_t i = 0; i < cn_node_peers(x->node); i++) {
+		x->pending.of_peer[i] = full ? CN_PENDING_OF_PEER : 0;
+	}
+}
+
+/* The others wait for a rank that has gone, and are told. */
+static void expect_failure(struct engine_fixture *w, uint32_t gone, const char *text)
+{
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		if (r != gone) {
+			call_barrier(w, r, CN_NEVER);
+		}
+	}
+	engine_assert_all_fail(w, gone, COLLNET_ENOMEM, text, SECOND);
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
+/* A rank leaves a team that is ready at the others: its LEAVE is lost, before the team is ready
+ * here its END, too. */
+static void engine__leave_is_lost(void **state)
+{
+	(void)state;
+	for (int forming = 0; forming < 2; forming++) {
+		struct engine_fixture *w = forming ? node_0_still_waits()
+						   : engine_fixture(3, NULL, NULL);
+		struct cn_transport *x;
+
+		if (forming) {
+			poll_all(w);
+			x = &w->engines[0]->own;
+		} else {
+			engine_join_all(w, 1, false, "job");
+			x = w->rank[0].member->team->transport;
+		}
+		set_full(x, true);
+		engine_leave(w, 0, true);
+		set_full(x, false);
+		expect_failure(w, 0, "node n0 lost a message about the team");
+	}
+}
+
+/* So is STARTED, without which the others stop after some hundred operations. */
+static void engine__started_is_lost(void **state)
+{
+	struct engine_fixture *w = engine_fixture(3, NULL, NULL);
+	const struct cn_member *m;
+	struct cn_err err;
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	m = w->rank[1].member;
+	set_full(m->team->transport, true);
+	for (uint32_t i = 0; i < 2 * CN_UNEXPECTED_RENEW && cn_member_check(m, &err) == COLLNET_OK;
+	     i++) {
+		call_empty(w, 1, 1);
+	}
+	set_full(m->team->transport, false);
+	assert_int_equal(cn_member_check(m, &err), COLLNET_ENOMEM);
+	engine_leave(w, 1, false);
+	expect_failure(w, 1, "node n1 lost a message about the team");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -397,6 +465,8 @@ int main(void)
 		cmocka_unit_test(engine__calls_after_it_was_asked),
 		cmocka_unit_test(engine__leaves_a_derived_team),
 		cmocka_unit_test(engine__crashes_while_others_form),
+		cmocka_unit_test(engine__leave_is_lost),
+		cmocka_unit_test(engine__started_is_lost),
 	};
 
 	print_message("seed %u\n", SEED);

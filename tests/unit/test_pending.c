@@ -39,6 +39,23 @@ const char *__wrap_cn_peer_name(const struct cn_peer *p)
 	return "fake";
 }
 
+/* The last line of the log, and how many there are. */
+static char line[256];
+static uint32_t lines;
+
+void __wrap_cn_peer_log(struct cn_peer *p, enum collnet_log_level level, const char *fmt, ...);
+void __wrap_cn_peer_log(struct cn_peer *p, enum collnet_log_level level, const char *fmt, ...)
+{
+	va_list ap;
+
+	(void)p;
+	assert_int_equal(level, COLLNET_LOG_ERROR);
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	lines++;
+}
+
 /* "1:c ": message c went to peer 1; "1! ": no buffer. */
 int __wrap_cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size_t len);
 int __wrap_cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size_t len)
@@ -56,9 +73,10 @@ int __wrap_cn_node_control(struct cn_node *n, struct cn_peer *p, const void *dat
 	return COLLNET_OK;
 }
 
-static void send_to(struct cn_pending_queue *q, uint32_t to, const char *m)
+/* False: it is lost. */
+static bool send_to(struct cn_pending_queue *q, uint32_t to, const char *m)
 {
-	cn_pending_send(q, peer(to), (const uint8_t *)m, strlen(m));
+	return cn_pending_send(q, peer(to), (const uint8_t *)m, strlen(m));
 }
 
 /* At each expiry, peers in the order of their oldest message, and each one's in order. */
@@ -132,10 +150,14 @@ static void pending__bounds_of_one_peer(void **state)
 	(void)state;
 	assert_true(cn_pending_init(&q, NULL, PEERS));
 	buffers = 0;
+	lines = 0;
 	for (uint32_t i = 0; i < 20 * CN_PENDING_OF_PEER; i++) {
-		send_to(&q, 0, "a");
+		assert_int_equal(send_to(&q, 0, "a"), i < CN_PENDING_OF_PEER);
 	}
 	assert_int_equal(q.of_peer[0], CN_PENDING_OF_PEER);
+	assert_int_equal(lines, 19 * CN_PENDING_OF_PEER);
+	assert_string_equal(line, "a message about a team to node fake is lost: too many others "
+				  "are pending");
 	send_to(&q, 1, "b");
 	cn_pending_drop(&q, peer(0));
 	sent[0] = '\0';

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "coll/engine_state.h"
+#include "coll/team.h"
 #include "scarce_impl.h"
 
 #define LONGER (8 * PAYLOAD)
@@ -48,6 +50,57 @@ static void formation(void **state)
 	(void)state;
 	for_each_victim(NULL, false, form);
 	for_each_victim("2x2", false, form);
+}
+
+/* ---- ranks that leave ------------------------------------------------------------------- */
+
+/* Rank 2 leaves when there is no buffer, and no memory for one of its messages. The ranks of node 0
+ * call alone, and are told. */
+static void depart(void)
+{
+	const struct cn_coll_args a = { .op = CN_OP_BARRIER,
+					.window = COLLNET_WINDOW_AUTO,
+					.deadline = CN_NEVER };
+	struct cn_node *n;
+	struct cn_err err;
+	int rc;
+
+	begin();
+	join("job");
+	n = members[2]->team->transport->node;
+	for (uint32_t i = 0; i < cn_node_peers(n); i++) {
+		while (cn_node_control(n, cn_node_peer(n, i), "", 1) == COLLNET_OK) {
+		}
+	}
+	armed = true;
+	leave(members, 2);
+	armed = false;
+	memset(waiters, 0, sizeof(waiters));
+	for (uint32_t r = 0; r < 2; r++) {
+		AT(0, cn_coll_post(members[r], w.now, &a, begin_wait(&waiters[r]), &err));
+		assert_int_equal(rc, COLLNET_OK);
+	}
+	wait_for(waiters, PROCS, "leave");
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_true(waiters[r].status == COLLNET_ERANK ||
+			    (waiters[r].status == COLLNET_ENOMEM &&
+			     strstr(waiters[r].text, "for want of memory") != NULL));
+	}
+	leave_all(members);
+	run(SECOND);
+	join("next");
+	barrier(members);
+	leave_all(members);
+	end();
+}
+
+static void departure(void **state)
+{
+	(void)state;
+	shape = NULL;
+	tasks = false;
+	victim = node_of[2];
+	assert_true(sweep(depart) >= 2);
 }
 
 /* ---- teams of teams --------------------------------------------------------------------- */
@@ -237,6 +290,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(formation),
+		cmocka_unit_test(departure),
 		cmocka_unit_test(teams_of_teams),
 		cmocka_unit_test(all_messages),
 	};

@@ -168,21 +168,25 @@ static bool automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 	const uint32_t mtu = t->engine->config.node.mtu,
 		       w = cn_topo_window(topo, hosts, n, 2, NULL),
 		       all = cn_topo_widened(topo, topo->hosts, topo->nhosts, t->engine->window);
+	const double share = cn_topo_share(topo, hosts, n, true),
+		     cable = cn_topo_share(topo, hosts, n, false);
 	uint32_t exchange, transit;
 	bool had;
 
+	if (share < 0 || cable < 0) {
+		return false;
+	}
 	t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
 	t->window[CN_WINDOW_TWO_WAY] = t->window[CN_WINDOW_LINK];
 	t->pair_window = cn_topo_pair_window(topo, hosts, n);
 	t->port_holds = cn_topo_port_holds(topo, hosts, n);
-	t->port_carries = cn_topo_transit(topo, hosts, n, false, t->engine->config.node.pto_min / 4,
-					  1);
+	t->port_carries = cn_topo_transit(cable, t->engine->config.node.pto_min / 4, 1);
 	/* where all hosts of the file have a smaller window, others use the ports, too */
 	t->burst = w <= t->engine->window ? cn_topo_burst(topo, hosts, n) : 0;
 	t->few = w <= t->engine->window ? cn_topo_few(topo, hosts, n) : 0;
-	t->rates_known = cn_topo_transit(topo, hosts, n, false, 1000 * CN_MS, 1) > 0;
-	t->frames_per_ms = cn_topo_transit(topo, hosts, n, false, CN_MS, mtu);
-	t->exchanged_per_ms = cn_topo_transit(topo, hosts, n, true, CN_MS, mtu);
+	t->rates_known = cn_topo_transit(cable, 1000 * CN_MS, 1) > 0;
+	t->frames_per_ms = cn_topo_transit(cable, CN_MS, mtu);
+	t->exchanged_per_ms = cn_topo_transit(share, CN_MS, mtu);
 	t->path_links = longest_path(topo, hosts, n);
 	if (t->frames_per_ms > 0) {
 		t->serialisation = t->path_links * CN_MS / t->frames_per_ms;
@@ -191,10 +195,10 @@ static bool automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 	exchange = cn_topo_exchange_window(topo, hosts, n, t->rtt_short / 2, mtu);
 	exchange = exchange < all ? exchange : all;
 	had = w > 0 && exchange > 0 && t->window[CN_WINDOW_LINK] > 0 &&
-	      t->burst != COLLNET_WINDOW_OFF;
+	      t->burst != COLLNET_WINDOW_OFF && t->few != COLLNET_WINDOW_OFF;
 	/* two where Eq. 4 allows one, unless a frame in a cable makes it two */
 	t->by_eq4 = exchange == 2 && (w == 1 || t->engine->window == 1) ? 1 : exchange;
-	transit = cn_topo_transit(topo, hosts, n, true, t->rtt / 2, mtu);
+	transit = cn_topo_transit(share, t->rtt / 2, mtu);
 	t->window[CN_WINDOW_EXCHANGE] = transit > 0 ? t->by_eq4 : exchange;
 	if (exchange != COLLNET_WINDOW_OFF) {
 		/* what comes is its clock: a frame is in flight for half a round trip */

@@ -158,13 +158,19 @@ void cn_topo_input_buffered(struct cn_topo *t);
  * none says one; 0 otherwise: they do not count. */
 uint32_t cn_topo_assumed_buffer(const struct cn_topo *t);
 /*
- * The frames of `bytes` that a host has in cables and processors, and not in ports: its share of
- * what the busiest link carries in a time of so many nanoseconds, in an exchange among n hosts, or
- * all that a cable of the slowest one carries, where it carries one message at a time. 0 where a
- * rate is not known.
+ * A host's share, in bit/s, of what the busiest link carries in an exchange among n hosts, or all
+ * that a cable of the slowest one carries, where it carries one message at a time. 0 where a rate
+ * is not known; -1: no memory.
  */
-uint32_t cn_topo_transit(const struct cn_topo *t, const uint32_t *hosts, uint32_t n, bool exchange,
-			 uint64_t time, uint32_t bytes);
+double cn_topo_share(const struct cn_topo *t, const uint32_t *hosts, uint32_t n, bool exchange);
+/* The frames of `bytes` that a host has in cables and processors, and not in ports: what it sends
+ * at that rate in a time of so many nanoseconds. */
+static inline uint32_t cn_topo_transit(double share, uint64_t time, uint32_t bytes)
+{
+	const double frames = share * (double)time / 1e9 / (8.0 * bytes);
+
+	return frames < 65535 ? (uint32_t)frames : 65535;
+}
 /*
  * How many frames each of n hosts may send each other one, all at once: in turn over the others, so
  * that frames reach a port at the mean rate, and of what comes faster than it sends three quarters

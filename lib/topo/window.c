@@ -430,13 +430,15 @@ uint32_t cn_topo_exchange_window(const struct cn_topo *t, const uint32_t *hosts,
 	return slowest < window ? slowest : window;
 }
 
-uint32_t cn_topo_transit(const struct cn_topo *t, const uint32_t *hosts, uint32_t n, bool exchange,
-			 uint64_t time, uint32_t bytes)
+double cn_topo_share(const struct cn_topo *t, const uint32_t *hosts, uint32_t n, bool exchange)
 {
 	struct feed *f = n > 1 && n <= t->nvertices ? feeds(t, hosts, n) : NULL;
 	double least = INFINITY;
 
-	for (uint32_t i = 1; f != NULL && i < t->nvertices; i++) {
+	if (f == NULL) {
+		return n < 2 || n > t->nvertices ? 0 : -1;
+	}
+	for (uint32_t i = 1; i < t->nvertices; i++) {
 		const uint32_t v = t->order[i];
 		const uint64_t cross = crossings(f[v].hosts, n);
 		const struct cn_topo_link *l = &t->links[t->vertices[v].parent_link];
@@ -449,11 +451,7 @@ uint32_t cn_topo_transit(const struct cn_topo *t, const uint32_t *hosts, uint32_
 		}
 	}
 	free(f);
-	if (!isfinite(least)) {
-		return 0;
-	}
-	least *= (double)time / 1e9 / (8.0 * bytes);
-	return least < WINDOW_MAX ? (uint32_t)least : WINDOW_MAX;
+	return isfinite(least) ? least : 0;
 }
 
 /* What a port holds of frames that hosts send at once. */
@@ -582,9 +580,13 @@ uint32_t cn_topo_few(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
 {
 	struct feed *f = n > 1 && n <= t->nvertices ? feeds(t, hosts, n) : NULL;
 	const uint32_t burst = cn_topo_burst(t, hosts, n);
-	uint32_t across = f != NULL && burst != COLLNET_WINDOW_OFF ? n - 1 : 0;
+	uint32_t across = n - 1;
 
-	for (uint32_t i = 1; f != NULL && i < t->nvertices; i++) {
+	if (f == NULL || burst == COLLNET_WINDOW_OFF) {
+		free(f);
+		return n < 2 || n > t->nvertices ? 0 : COLLNET_WINDOW_OFF;
+	}
+	for (uint32_t i = 1; i < t->nvertices; i++) {
 		const uint32_t below = f[t->order[i]].hosts,
 			       few = below < n - below ? below : n - below;
 

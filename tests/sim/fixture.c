@@ -77,7 +77,7 @@ static uint32_t in_cables(void *arg, uint32_t host, uint32_t bytes)
 		rtt = to > rtt ? to : rtt;
 	}
 	rtt = rtt < most ? rtt : most;
-	return cn_topo_transit(t, t->hosts, t->nhosts, false, rtt, bytes);
+	return cn_topo_transit(cn_topo_share(t, t->hosts, t->nhosts, false), rtt, bytes);
 }
 
 static uint32_t in_vain(void *arg, uint32_t host)

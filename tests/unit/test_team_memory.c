@@ -28,6 +28,24 @@ static void run(cn_time duration)
 
 /* ---- nodes and teams -------------------------------------------------------------------- */
 
+/* What a node that had no memory knows of the network is what the others know. */
+static void expect_same_network(void)
+{
+	const struct cn_team *t = members[0]->team;
+
+	for (uint32_t r = 1; r < PROCS; r++) {
+		const struct cn_team *o = members[r]->team;
+
+		/* a node that had no memory for its own window has the smallest one */
+		assert_true(o->engine->window != t->engine->window ||
+			    (o->few == t->few && o->burst == t->burst));
+		assert_true(o->rates_known == t->rates_known &&
+			    o->port_carries == t->port_carries &&
+			    o->frames_per_ms == t->frames_per_ms &&
+			    o->exchanged_per_ms == t->exchanged_per_ms);
+	}
+}
+
 static void form(void)
 {
 	begin();
@@ -35,6 +53,7 @@ static void form(void)
 	armed = true;
 	start_node(victim);
 	join("job");
+	expect_same_network();
 	barrier(members);
 	leave_all(members);
 	run(SECOND);

@@ -384,6 +384,12 @@ static void fan_in__share_of_a_port(void **state)
 	cn_topo_free(t);
 }
 
+static uint32_t transit(const struct cn_topo *t, uint32_t n, bool exchange, uint64_t time,
+			uint32_t bytes)
+{
+	return cn_topo_transit(cn_topo_share(t, t->hosts, n, exchange), time, bytes);
+}
+
 /* 8x2 at 100 Mbit/s with uplinks of 1 Gbit/s: 1,500 bytes take 120 us and 12 us. */
 static void transit__share_of_the_busiest_link(void **state)
 {
@@ -392,21 +398,21 @@ static void transit__share_of_the_busiest_link(void **state)
 
 	(void)state;
 	/* In an exchange the hosts' own links are the busiest: 64 / 15 frames a step take 51 us. */
-	assert_int_equal(cn_topo_transit(t, t->hosts, n, true, 120 * 1000, 1500), 1);
-	assert_int_equal(cn_topo_transit(t, t->hosts, n, true, 119 * 1000, 1500), 0);
-	assert_int_equal(cn_topo_transit(t, t->hosts, n, true, 1200 * 1000, 1500), 10);
-	assert_int_equal(cn_topo_transit(t, t->hosts, n, false, 1200 * 1000, 1500), 10);
-	assert_int_equal(cn_topo_transit(t, t->hosts, n, false, UINT64_MAX, 68), 65535);
+	assert_int_equal(transit(t, n, true, 120 * 1000, 1500), 1);
+	assert_int_equal(transit(t, n, true, 119 * 1000, 1500), 0);
+	assert_int_equal(transit(t, n, true, 1200 * 1000, 1500), 10);
+	assert_int_equal(transit(t, n, false, 1200 * 1000, 1500), 10);
+	assert_int_equal(transit(t, n, false, UINT64_MAX, 68), 65535);
 	for (uint32_t i = 0; i < t->nlinks; i++) { /* uplinks as slow: 64 / 15 * 120 us */
 		t->links[i].rate = 100000000;
 	}
-	assert_int_equal(cn_topo_transit(t, t->hosts, n, true, 1200 * 1000, 1500), 2);
-	assert_int_equal(cn_topo_transit(t, t->hosts, n, false, 1200 * 1000, 1500), 10);
+	assert_int_equal(transit(t, n, true, 1200 * 1000, 1500), 2);
+	assert_int_equal(transit(t, n, false, 1200 * 1000, 1500), 10);
 	for (uint32_t i = 0; i < t->nlinks; i++) {
 		t->links[i].rate = 0;
 	}
-	assert_int_equal(cn_topo_transit(t, t->hosts, n, true, 1200 * 1000, 1500), 0);
-	assert_int_equal(cn_topo_transit(t, t->hosts, 1, false, 1200 * 1000, 1500), 0);
+	assert_int_equal(transit(t, n, true, 1200 * 1000, 1500), 0);
+	assert_int_equal(transit(t, 1, false, 1200 * 1000, 1500), 0);
 	cn_topo_free(t);
 }
 

@@ -86,10 +86,7 @@ static bool combine(struct cn_reducer *r, const struct cn_combine *piece)
 	}
 	op->deferred = *piece;
 	op->operands = o;
-	op->waits = true;
-	op->next = NULL;
-	*(d->combining.first != NULL ? &d->combining.last->next : &d->combining.first) = op;
-	d->combining.last = op;
+	cn_turn_enter(&d->combining.next, &op->waits, op);
 	return false;
 }
 
@@ -98,8 +95,8 @@ bool cn_combine_pending(struct cn_daemon *d)
 	bool some = false;
 
 	d->combining.bytes = 0;
-	while (d->combining.first != NULL && d->combining.bytes < PER_ITERATION) {
-		struct cn_op_slot *op = d->combining.first;
+	while (d->combining.next != NULL && d->combining.bytes < PER_ITERATION) {
+		struct cn_op_slot *op = d->combining.next->owner;
 
 		cn_combine_cancel(op);
 		compute(op, &op->deferred, op->operands);
@@ -111,20 +108,7 @@ bool cn_combine_pending(struct cn_daemon *d)
 
 void cn_combine_cancel(struct cn_op_slot *op)
 {
-	struct cn_daemon *d = op->client->daemon;
-	struct cn_op_slot *before = NULL;
-
-	if (!op->waits) {
-		return;
-	}
-	for (struct cn_op_slot *o = d->combining.first; o != op; o = o->next) {
-		before = o;
-	}
-	*(before != NULL ? &before->next : &d->combining.first) = op->next;
-	if (d->combining.last == op) {
-		d->combining.last = before;
-	}
-	op->waits = false;
+	cn_turn_leave(&op->client->daemon->combining.next, &op->waits);
 }
 
 struct cn_reducer *cn_combine_by(struct cn_op_slot *op, const struct cn_coll_args *a,

@@ -41,6 +41,7 @@
 #include <sys/types.h>
 
 #include "coll/combine.h"
+#include "coll/turns.h"
 #include "ipc/msg.h"
 #include "node/runtime.h"
 #include "util/spin.h"
@@ -108,7 +109,7 @@ struct cn_user {
  * prepared:  cn_client_release_team() clears it when the rank leaves the team, or loses it with the
  *            interface or the connection; each start fails from then on.
  * joins:     handle_join() sets it where the rank gets a team: op_done() reports success by JOINED.
- * waits:     combine() sets it; cn_combine_cancel() clears it, called by cn_combine_pending(),
+ * waits:     combine() enters it; cn_combine_cancel() removes it, called by cn_combine_pending(),
  * which combines the fragment, or by op_done(). combining: forward_to_client() sets it, but not for
  * the last fragment; cn_combined() clears it. It is valid only while busy: handle_start() clears it
  * after a failed operation.
@@ -136,8 +137,7 @@ struct cn_op_slot {
 	struct cn_combine_buffers buffers;
 	struct cn_combine deferred;  /* the fragment that waits for the daemon's next iteration */
 	struct cn_operands operands; /* of that */
-	bool waits;		     /* there is one */
-	struct cn_op_slot *next;     /* that waits */
+	struct cn_turn waits;	     /* in a ring while there is one */
 	uint32_t piece; /* number of the last fragment that the client was sent to combine */
 	bool combining; /* it has not returned it yet */
 };
@@ -221,14 +221,14 @@ struct cn_daemon {
 	uint64_t descriptors; /* that the daemon may open; 0: enough */
 	cn_time freed_by;     /* reapers have freed the memory that they took */
 	struct {
-		uint64_t bytes; /* in this iteration */
-		struct cn_op_slot *first, *last;
-	} combining;	   /* by the daemon itself; requests with a fragment that waits */
-	uid_t owner;	   /* of the socket: the worker's user */
-	gid_t group;	   /* of the socket */
-	int reserve_fd;	   /* closed to accept and refuse one more client; -1: none */
-	cn_time accept_at; /* clients are accepted from then on; CN_NEVER: now */
-	bool starved;	   /* the reason was logged */
+		uint64_t bytes;	      /* in this iteration */
+		struct cn_turn *next; /* the first request with a fragment that waits */
+	} combining;		      /* by the daemon itself */
+	uid_t owner;		      /* of the socket: the worker's user */
+	gid_t group;		      /* of the socket */
+	int reserve_fd;		      /* closed to accept and refuse one more client; -1: none */
+	cn_time accept_at;	      /* clients are accepted from then on; CN_NEVER: now */
+	bool starved;		      /* the reason was logged */
 	int closing[CN_CLIENTS_MAX + CN_ACCEPTS]; /* sockets that wait for a reaper */
 	uint32_t nclosing;
 	struct {

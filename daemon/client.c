@@ -351,6 +351,7 @@ struct cn_client *cn_client_new(struct cn_daemon *d, int fd, uid_t uid)
 	c->fd = fd;
 	c->uid = uid;
 	c->user = user;
+	c->peak = d->peak;
 	d->clients[i] = c;
 	d->nclients++;
 	return c;

@@ -170,6 +170,7 @@ struct cn_client {
 	uint32_t dropped;	     /* teams, then endpoints, that its close has processed */
 	uint64_t bytes;		     /* of its regions */
 	uint32_t unread_descriptors; /* sent since it last had received all messages */
+	uint32_t peak;		     /* of the window, since it reset that, as of the last query */
 	struct cn_member *teams[CN_MSG_TEAMS];
 	uint32_t refused[CN_MSG_TEAMS]; /* operations of each, as in cn_msg_coll */
 	struct cn_endpoint *endpoints[CN_MSG_ENDPOINTS];
@@ -208,6 +209,7 @@ struct cn_daemon {
 	int listen_fd, signal_fd, epoll_fd; /* -1: none */
 	uint32_t link_events;		    /* what epoll watches of the link */
 	uint32_t nclients;
+	uint32_t peak;	     /* of the window, since the start */
 	bool marked_clients; /* some are marked */
 	uint32_t close_next; /* index of the client that is closed next, round-robin */
 	bool stop;

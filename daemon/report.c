@@ -12,6 +12,23 @@ static bool attached(struct cn_client *c, uint32_t tag)
 	return true;
 }
 
+/* The peak of the window since the client reset it; the engine's is since the last query alone. */
+static uint32_t peak_of(struct cn_client *c, const struct collnet_stats *s, bool reset)
+{
+	struct cn_daemon *d = c->daemon;
+	uint32_t peak;
+
+	d->peak = s->window_peak > d->peak ? s->window_peak : d->peak;
+	for (uint32_t i = 0; i < CN_CLIENTS_MAX; i++) {
+		if (d->clients[i] != NULL && d->clients[i]->peak < s->window_peak) {
+			d->clients[i]->peak = s->window_peak;
+		}
+	}
+	peak = c->peak;
+	c->peak = reset ? s->window_now : peak;
+	return peak;
+}
+
 void cn_report_stats(struct cn_client *c, const struct cn_msg_stats *m)
 {
 	struct cn_msg_stats_reply a = { .head = { .type = CN_MSG_STATS_REPLY,
@@ -20,7 +37,8 @@ void cn_report_stats(struct cn_client *c, const struct cn_msg_stats *m)
 	if (!attached(c, m->head.tag)) {
 		return;
 	}
-	cn_runtime_stats(&c->daemon->runtime, &a.stats, m->reset_peak != 0);
+	cn_runtime_stats(&c->daemon->runtime, &a.stats, true);
+	a.stats.window_peak = peak_of(c, &a.stats, m->reset_peak != 0);
 	a.stats.down = c->daemon->iface.down;
 	cn_client_send(c, &a, sizeof(a));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* daemon/report.c: a message about a part of a table costs that part. */
+/* daemon/report.c: a message about a part of a table costs that part; a client has its own peak. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,6 +77,44 @@ static int teardown(void **state)
 	free(d);
 	engine_fixture_free(w);
 	return 0;
+}
+
+static uint32_t peak(struct cn_client *c, int end, bool reset)
+{
+	const struct cn_msg_stats request = { .head = { .type = CN_MSG_STATS },
+					      .reset_peak = reset };
+	struct cn_msg_stats_reply reply;
+
+	cn_report_stats(c, &request);
+	assert_int_equal(recv(end, &reply, sizeof(reply), MSG_DONTWAIT), sizeof(reply));
+	return reply.stats.window_peak;
+}
+
+/* A client that resets the peak changes what it sees itself, and no other. */
+static void stats__peak_of_each_client(void **state)
+{
+	struct cn_window *window = cn_node_window(cn_engine_node(d->runtime.engine));
+	struct cn_client *other;
+	int p[2];
+
+	(void)state;
+	d->runtime.link = cn_hub_port(w->hub, 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p), 0);
+	window->peak = 70;
+	assert_int_equal(peak(client, fd, true), 70);
+	other = cn_client_new(d, p[0], OWNER + 1);
+	assert_non_null(other);
+	assert_int_equal(peak(other, p[1], false), 70);
+	window->peak = 50;
+	assert_int_equal(peak(client, fd, false), 50);
+	assert_int_equal(peak(other, p[1], true), 70);
+	assert_int_equal(peak(other, p[1], false), window->in_flight);
+	assert_int_equal(peak(client, fd, false), 50);
+	window->peak = 60;
+	assert_int_equal(peak(other, p[1], true), 60);
+	assert_int_equal(peak(client, fd, true), 60);
+	assert_int_equal(peak(client, fd, false), window->in_flight);
+	close(p[1]);
 }
 
 /* The entries from `first` on; counts the sessions that were looked at. */
@@ -173,6 +211,7 @@ static void jobs__a_part(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stats__peak_of_each_client),
 		cmocka_unit_test(nodes__a_part_costs_its_own),
 		cmocka_unit_test(jobs__a_part),
 		cmocka_unit_test(nodes__few_at_once),

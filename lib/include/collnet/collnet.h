@@ -591,7 +591,7 @@ struct collnet_stats {
 	uint64_t rss_bytes;	  /**< its resident memory, without its clients' buffers */
 	uint32_t window;	  /**< global window in force; COLLNET_WINDOW_OFF for none */
 	uint32_t window_now;	  /**< frames in flight under the global window */
-	uint32_t window_peak;	  /**< their maximum since the last reset of the peak */
+	uint32_t window_peak;	  /**< their maximum since the context reset the peak */
 	uint32_t nodes;		  /**< known nodes, including this one */
 	uint32_t jobs;		  /**< teams that have a rank here */
 	uint32_t mtu;		  /**< bytes after the Ethernet header */
@@ -613,7 +613,7 @@ struct collnet_stats {
 	uint64_t authenticated; /**< 1: frames are authenticated by the cluster's key */
 };
 
-/** Reads the counters; reset_peak != 0 then sets window_peak to window_now. */
+/** Reads the counters; reset_peak != 0 then sets this context's window_peak to window_now. */
 int collnet_get_stats(collnet_t *c, struct collnet_stats *out, int reset_peak);
 
 /** One node of the node table. */

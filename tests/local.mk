@@ -392,6 +392,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/crowd.h \
 	tests/unit/daemon_fixture.c \
 	tests/unit/daemon_fixture.h \
+	tests/unit/descriptor.c \
+	tests/unit/descriptor.h \
 	tests/unit/emit_plan.c \
 	tests/unit/emit_plan.h \
 	tests/unit/endpoint_fixture.c \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See daemon_client.h. */
 #include "daemon_client.h"
+#include "tests/unit/descriptor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -209,17 +210,6 @@ void make_rings(struct fixture *w, int i)
 					 .region = CN_MSG_RINGS,
 					 .bytes = RINGS_BYTES };
 	static union cn_msg reply;
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { .iov_base = &reply, .iov_len = sizeof(reply) };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control.space),
-	};
 	int fd;
 
 	if (!w->end[i].client->greeted || w->end[i].deaf || w->end[i].memory != NULL) {
@@ -231,12 +221,11 @@ void make_rings(struct fixture *w, int i)
 		return;
 	}
 	say(w, i, &m, sizeof(m));
-	check(recvmsg(w->end[i].fd, &msg, MSG_DONTWAIT) > 0);
-	if (CMSG_FIRSTHDR(&msg) == NULL) { /* its other regions have used up its memory */
+	check(receive_descriptor(w->end[i].fd, &reply, sizeof(reply), MSG_DONTWAIT, &fd) > 0);
+	if (fd < 0) { /* its other regions have used up its memory */
 		check(reply.reply.status == COLLNET_ELIMIT);
 		return;
 	}
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
 	w->end[i].memory = cn_memfd_map(fd, RINGS_BYTES, 0);
 	check(w->end[i].memory != NULL);
 	close(fd);

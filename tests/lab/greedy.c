@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "ipc/msg.h"
+#include "tests/unit/descriptor.h"
 #include "util/owner.h"
 
 #define PATIENCE_MS 20000
@@ -303,23 +304,14 @@ static int unsealed_memory(int fd)
 {
 	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION }, .bytes = HOLE_BYTES };
 	struct cn_msg_reply r;
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { .iov_base = &r, .iov_len = sizeof(r) };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control.space) };
 	char name[32];
 	int memory;
 
-	if (send(fd, &m, sizeof(m), MSG_NOSIGNAL) < 0 || recvmsg(fd, &msg, 0) != sizeof(r) ||
-	    r.status != COLLNET_OK || CMSG_FIRSTHDR(&msg) == NULL) {
+	if (send(fd, &m, sizeof(m), MSG_NOSIGNAL) < 0 ||
+	    receive_descriptor(fd, &r, sizeof(r), 0, &memory) != sizeof(r) ||
+	    r.status != COLLNET_OK || memory < 0) {
 		die("no memory");
 	}
-	memcpy(&memory, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(memory));
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", memory);
 	fd = open(name, O_RDWR | O_CLOEXEC);
 	close(memory);

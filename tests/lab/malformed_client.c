@@ -18,6 +18,7 @@
 
 #include "ipc/msg.h"
 #include "node/memfd.h"
+#include "tests/unit/descriptor.h"
 
 #define CLOSE_MS 10000 /* until when a connection must be closed */
 
@@ -182,25 +183,14 @@ static void empty(void)
 static void *map_region(int fd, const struct cn_msg_region *m)
 {
 	struct cn_msg_reply r;
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { .iov_base = &r, .iov_len = sizeof(r) };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control.space),
-	};
 	int memory;
 	void *p;
 
-	if (!say(fd, m, sizeof(*m)) || recvmsg(fd, &msg, 0) != (ssize_t)sizeof(r) ||
-	    r.status != COLLNET_OK || CMSG_FIRSTHDR(&msg) == NULL) {
+	if (!say(fd, m, sizeof(*m)) ||
+	    receive_descriptor(fd, &r, sizeof(r), 0, &memory) != (ssize_t)sizeof(r) ||
+	    r.status != COLLNET_OK || memory < 0) {
 		die("no memory");
 	}
-	memcpy(&memory, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(memory));
 	p = cn_memfd_map(memory, m->bytes, 0);
 	if (p == NULL) {
 		die("memory cannot be mapped");

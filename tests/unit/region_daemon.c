@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "descriptor.h"
 #include "region_daemon.h"
 
 struct cn_daemon *region_daemon(void)
@@ -27,29 +28,13 @@ struct cn_daemon *region_daemon(void)
 
 int region_answer(int fd, char text[CN_ERR_TEXT])
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
 	struct cn_msg_reply r;
-	struct iovec iov = { .iov_base = &r, .iov_len = sizeof(r) };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control.space),
-	};
 	int memory;
 
-	assert_int_equal(recvmsg(fd, &msg, MSG_DONTWAIT), sizeof(r));
+	assert_int_equal(receive_descriptor(fd, &r, sizeof(r), MSG_DONTWAIT, &memory), sizeof(r));
 	assert_int_equal(r.head.tag, 9);
 	memcpy(text, r.text, CN_ERR_TEXT);
-	if (r.status != COLLNET_OK) {
-		assert_null(CMSG_FIRSTHDR(&msg));
-		return -1;
-	}
-	assert_non_null(CMSG_FIRSTHDR(&msg));
-	memcpy(&memory, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(memory));
+	assert_int_equal(memory >= 0, r.status == COLLNET_OK);
 	return memory;
 }
 

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "descriptor.h"
 #include "ring_client.h"
 
 struct cn_daemon *ring_daemon(void)
@@ -34,23 +35,11 @@ void ring_client_send(struct ring_client *e, const void *m, size_t len)
 uint32_t ring_client_recv(struct ring_client *e, int *fd)
 {
 	static union cn_msg m;
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control.space),
-	};
-	const ssize_t n = recvmsg(e->fd, &msg, MSG_DONTWAIT);
+	int none;
 
-	if (n > 0 && CMSG_FIRSTHDR(&msg) != NULL && fd != NULL) {
-		memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(*fd));
-	}
-	return n > 0 ? m.head.type : 0;
+	return receive_descriptor(e->fd, &m, sizeof(m), MSG_DONTWAIT, fd != NULL ? fd : &none) > 0
+		       ? m.head.type
+		       : 0;
 }
 
 void ring_client_connect(struct ring_client *e, struct cn_daemon *d, uid_t uid)

@@ -17,6 +17,7 @@
 #include "coll/engine_state.h"
 #include "daemon/daemon.h"
 #include "link/netlink.h"
+#include "region_daemon.h"
 
 static void config(struct cn_config *c, const char *text)
 {
@@ -78,13 +79,10 @@ static void keep__names_what_cannot(void **state)
 /* A daemon with an engine, and no more. */
 static struct cn_daemon *new_daemon(void)
 {
-	struct cn_daemon *d = calloc(1, sizeof(*d));
+	struct cn_daemon *d = region_daemon();
 	struct cn_engine_config c;
 	struct cn_err err = { 0 };
 
-	assert_non_null(d);
-	cn_config_init(&d->config);
-	d->memory.base = 64 << 20;
 	cn_engine_config_init(&c);
 	c.node.epoch = 1;
 	c.node.mtu = 1500;

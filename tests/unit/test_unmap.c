@@ -33,18 +33,37 @@ int __wrap_inotify_init1(int flags)
 	return __real_inotify_init1(flags);
 }
 
+static struct cn_daemon *d;
+static struct cn_client *c;
+static int fd;
+
+static int begin(void **state)
+{
+	(void)state;
+	d = region_loop();
+	c = region_client(d, &fd);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	region_loop_end(d);
+	if (fd >= 0) {
+		close(fd);
+	}
+	return 0;
+}
+
 /* It is dropped in parts. As long as the client has it, it is readable there, and charged. */
 static void region__is_charged_until_it_is_freed(void **state)
 {
 	const uint64_t bytes = 160 * MIB;
-	struct cn_daemon *d = region_loop();
 	struct epoll_event event;
-	struct cn_client *c;
-	int fd, parts;
+	int parts;
 	uint8_t *p;
 
 	(void)state;
-	c = region_client(d, &fd);
 	for (int later = 0; later < 2; later++) {
 		p = region_map(c, fd, bytes);
 		if (!later) {
@@ -73,20 +92,14 @@ static void region__is_charged_until_it_is_freed(void **state)
 		assert_int_equal(d->memory.used, 0);
 		assert_int_equal(d->memory.regions, 0);
 	}
-	region_loop_end(d);
-	close(fd);
 }
 
 /* A region that cannot be watched is not charged any more; the next one is. */
 static void region__without_inotify_for_once(void **state)
 {
-	struct cn_daemon *d = region_loop();
-	struct cn_client *c;
 	uint8_t *p;
-	int fd;
 
 	(void)state;
-	c = region_client(d, &fd);
 	without_inotify = 1;
 	for (uint64_t kept = 0; kept <= MIB; kept += MIB) {
 		p = region_map(c, fd, MIB);
@@ -97,22 +110,17 @@ static void region__without_inotify_for_once(void **state)
 		cn_mapping_collect(d);
 		assert_int_equal(d->memory.used, 0);
 	}
-	region_loop_end(d);
-	close(fd);
 }
 
 /* The connection has ended, the process has not. O_PATH is another way to keep it. */
 static void region__of_a_process_that_lives_on(void **state)
 {
-	struct cn_daemon *d = region_loop();
 	struct cn_user *user;
-	struct cn_client *c;
 	char path[32];
 	uint8_t *p;
-	int fd, other;
+	int other;
 
 	(void)state;
-	c = region_client(d, &fd);
 	user = c->user;
 	p = region_map(c, fd, MIB);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", c->regions[0]->fd);
@@ -136,21 +144,15 @@ static void region__of_a_process_that_lives_on(void **state)
 	cn_mapping_collect(d);
 	assert_int_equal(user->used[CN_QUOTA_MEMORY], 0);
 	assert_int_equal(user->used[CN_QUOTA_REGIONS], 0);
-	region_loop_end(d);
-	close(fd);
 }
 
 /* More than a watch may be added for, or than the queue of events has room for. */
 static void region__waits_for_a_watch(void **state)
 {
 	struct cn_msg_region m = { .head = { .type = CN_MSG_REGION, .tag = 9 }, .bytes = 4096 };
-	struct cn_daemon *d = region_loop();
 	char text[CN_ERR_TEXT];
-	struct cn_client *c;
-	int fd;
 
 	(void)state;
-	c = region_client(d, &fd);
 	assert_true(cn_mapping_create(c, &m));
 	close(region_answer(fd, text));
 	assert_true(cn_mapping_drop(c, 0));
@@ -173,49 +175,39 @@ static void region__waits_for_a_watch(void **state)
 	assert_true(cn_mapping_deadline(d) == CN_NEVER);
 	assert_int_equal(d->nwatched, 4095);
 	d->nwatched = 0;
-	region_loop_end(d);
-	close(fd);
 }
 
 /* A user who ends one region after the other does not delay that of another user. */
 static void region__ends_in_order(void **state)
 {
-	struct cn_daemon *d = region_loop();
-	struct cn_client *c[2];
+	struct cn_client *other;
 	struct cn_mapping *s;
 	uint8_t *p;
-	int fd[2];
+	int end_of_other;
 
 	(void)state;
-	c[0] = region_client_of(d, 1000, &fd[0]);
-	c[1] = region_client_of(d, 1001, &fd[1]);
-	p = region_map(c[0], fd[0], 128 * MIB);
-	s = c[0]->regions[0]; /* charged as long as it is mapped here */
-	assert_true(cn_mapping_drop(c[0], 0));
+	other = region_client_of(d, 1001, &end_of_other);
+	p = region_map(c, fd, 128 * MIB);
+	s = c->regions[0]; /* charged as long as it is mapped here */
+	assert_true(cn_mapping_drop(c, 0));
 	for (int turns = 0; turns < 2; turns++) {
-		munmap(region_map(c[1], fd[1], 128 * MIB), 128 * MIB);
-		assert_true(cn_mapping_drop(c[1], 0));
+		munmap(region_map(other, end_of_other, 128 * MIB), 128 * MIB);
+		assert_true(cn_mapping_drop(other, 0));
 		cn_mapping_unmap(d);
 	}
 	cn_mapping_unmap(d);
 	cn_mapping_unmap(d);
 	assert_null(s->p);
 	munmap(p, 128 * MIB);
-	region_loop_end(d);
-	close(fd[0]);
-	close(fd[1]);
+	close(end_of_other);
 }
 
 /* The kernel reports the end of a watch in a second event, maybe after the first was handled. */
 static void collect__late_events(void **state)
 {
-	struct cn_daemon *d = region_loop();
 	struct cn_memfd m;
-	struct cn_client *c;
-	int fd;
 
 	(void)state;
-	c = region_client(d, &fd);
 	munmap(region_map(c, fd, MIB), MIB);
 	assert_true(cn_mapping_drop(c, 0));
 	assert_false(cn_mapping_unmap(d));
@@ -228,8 +220,6 @@ static void collect__late_events(void **state)
 	assert_true(region_has_events(d));
 	cn_mapping_collect(d);
 	assert_false(region_has_events(d));
-	region_loop_end(d);
-	close(fd);
 }
 
 /* ---- regions that are not sealed ------------------------------------------------------- */
@@ -238,17 +228,18 @@ static void collect__late_events(void **state)
 static void region__is_not_used_before_it_is_sealed(void **state)
 {
 	const struct cn_msg_buffer_ref place = { .region = 0 };
-	struct cn_daemon *d = region_loop();
 	char text[CN_ERR_TEXT];
 	struct cn_mapping *s, *ref;
-	struct cn_client *c;
-	int fd, memory;
+	int memory;
 	uint8_t *p;
 	bool ok;
 
 	(void)state;
 	for (int sealed = 0; sealed < 2; sealed++) {
-		c = region_client(d, &fd);
+		if (sealed) {
+			close(fd);
+			c = region_client(d, &fd);
+		}
 		memory = region_ask(c, fd, MIB, text);
 		s = c->regions[0];
 		assert_null(cn_mapping_resolve(c, &place, 1, &ref, &ok));
@@ -277,33 +268,31 @@ static void region__is_not_used_before_it_is_sealed(void **state)
 			assert_false(cn_mapping_unmap(d));
 		}
 		assert_int_equal(d->memory.used, 0);
-		close(fd);
 	}
-	region_loop_end(d);
 }
 
 /* At the daemon's end nothing is taken, neither from clients nor from those that left. */
 static void region__stays_at_the_end(void **state)
 {
-	struct cn_daemon *d = region_loop();
-	struct cn_client *c;
+	struct cn_daemon *daemon = region_loop();
+	struct cn_client *client;
 	uint8_t *p[2];
-	int fd[2];
+	int ends[2];
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		c = region_client(d, &fd[i]);
-		p[i] = region_map(c, fd[i], MIB);
+		client = region_client(daemon, &ends[i]);
+		p[i] = region_map(client, ends[i], MIB);
 		if (i == 0) {
-			cn_client_mark(c, NULL);
-			cn_client_reap(d);
+			cn_client_mark(client, NULL);
+			cn_client_reap(daemon);
 		}
 	}
-	region_loop_end(d);
+	region_loop_end(daemon);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(p[i][0], 7);
 		munmap(p[i], MIB);
-		close(fd[i]);
+		close(ends[i]);
 	}
 }
 
@@ -311,38 +300,35 @@ static void region__stays_at_the_end(void **state)
 static void region__given_back_at_the_end(void **state)
 {
 	const struct cn_msg_unregion m = { .head = { .type = CN_MSG_UNREGION } };
-	struct cn_daemon *d = region_loop();
-	struct cn_client *c;
-	int fd;
 
 	(void)state;
-	c = region_client(d, &fd);
 	c->greeted = true;
 	munmap(region_map(c, fd, MIB), MIB);
 	cn_client_reply(c, 1, COLLNET_OK, 0, "");
 	assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
 	close(fd);
+	fd = -1;
 	for (int turns = 0; turns < 3 && d->nclients > 0; turns++) {
 		cn_client_readable(c);
 		cn_client_reap(d);
 	}
 	assert_int_equal(d->nclients, 0);
 	assert_int_equal(d->memory.used, 0);
-	region_loop_end(d);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(region__is_charged_until_it_is_freed),
-		cmocka_unit_test(region__without_inotify_for_once),
-		cmocka_unit_test(region__of_a_process_that_lives_on),
-		cmocka_unit_test(region__waits_for_a_watch),
-		cmocka_unit_test(region__ends_in_order),
-		cmocka_unit_test(collect__late_events),
-		cmocka_unit_test(region__is_not_used_before_it_is_sealed),
+		cmocka_unit_test_setup_teardown(region__is_charged_until_it_is_freed, begin, end),
+		cmocka_unit_test_setup_teardown(region__without_inotify_for_once, begin, end),
+		cmocka_unit_test_setup_teardown(region__of_a_process_that_lives_on, begin, end),
+		cmocka_unit_test_setup_teardown(region__waits_for_a_watch, begin, end),
+		cmocka_unit_test_setup_teardown(region__ends_in_order, begin, end),
+		cmocka_unit_test_setup_teardown(collect__late_events, begin, end),
+		cmocka_unit_test_setup_teardown(region__is_not_used_before_it_is_sealed, begin,
+						end),
 		cmocka_unit_test(region__stays_at_the_end),
-		cmocka_unit_test(region__given_back_at_the_end),
+		cmocka_unit_test_setup_teardown(region__given_back_at_the_end, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -285,6 +285,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/split.h \
 	lib/coll/team.c \
 	lib/coll/team.h \
+	lib/coll/team_jobs.c \
 	lib/coll/team_ready.c \
 	lib/coll/task.c \
 	lib/coll/task.h \

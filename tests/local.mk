@@ -64,6 +64,7 @@ unit_tests = \
 	tests/unit/test_engine_wait \
 	tests/unit/test_split \
 	tests/unit/test_task \
+	tests/unit/test_team_jobs \
 	tests/unit/test_team_memory \
 	tests/unit/test_team_ready \
 	tests/unit/test_split_refusals \

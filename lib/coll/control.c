@@ -199,9 +199,10 @@ void cn_control_called(struct cn_team *t, struct cn_peer *p, uint32_t n, uint64_
 static struct cn_team *team_of(struct cn_engine *e, const struct cn_engine_peer *m,
 			       const struct cn_join *j, uint32_t *node)
 {
-	for (uint32_t i = 0; i < e->places; i++) {
-		struct cn_team *t = e->teams[i];
-		uint32_t k = t != NULL ? cn_team_node_of(t, m->peer) : UINT32_MAX;
+	struct cn_team *t = NULL;
+
+	while ((t = cn_team_of_job(e, t, j->owner, j->job)) != NULL) {
+		const uint32_t k = cn_team_node_of(t, m->peer);
 
 		if (k != UINT32_MAX && t->nodes[k].peer != NULL && t->nodes[k].port == j->port) {
 			*node = k;
@@ -214,20 +215,9 @@ static struct cn_team *team_of(struct cn_engine *e, const struct cn_engine_peer 
 /* True if the record's job has a team here. */
 static bool in_use(const void *ctx, const struct cn_join *j)
 {
-	const struct cn_engine *e = ctx;
-
-	/* There may be a thousand such teams; END removes the record. */
-	if (j->commit_sent != 0 && j->commit_sent == j->commit_received) {
-		return true;
-	}
-	for (uint32_t i = 0; i < e->places; i++) {
-		const struct cn_team *t = e->teams[i];
-
-		if (t != NULL && t->owner == j->owner && strcmp(t->job, j->job) == 0) {
-			return true;
-		}
-	}
-	return false;
+	/* Of those that have committed to each other, END removes the record. */
+	return (j->commit_sent != 0 && j->commit_sent == j->commit_received) ||
+	       cn_team_of_job(ctx, NULL, j->owner, j->job) != NULL;
 }
 
 /* At most three warnings per peer. */
@@ -317,19 +307,14 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 			   (t->state == CN_TEAM_READY && team_of(e, m, j, &k) != t))) {
 		send_end(e, m->peer, yours);
 	}
-	for (uint32_t i = 0; i < e->places && e->nforming > 0; i++) {
-		t = e->teams[i];
-		if (t != NULL && t->state == CN_TEAM_FORMING && t->owner == j->owner &&
-		    strcmp(t->job, j->job) == 0) {
-			if (t->division != NULL) {
-				cn_division_joined(t, m->peer);
-				continue;
-			}
-			if (t->wireup.derived && cn_wireup_is_announced_to(t, m->peer)) {
-				cn_peer_no_reply(m->peer);
-			}
-			cn_wireup_joined(t, now, m->peer, j, more, yours == t->id);
+	t = cn_team_forming(e, j->owner, j->job);
+	if (t != NULL && t->division != NULL) {
+		cn_division_joined(t, m->peer);
+	} else if (t != NULL) {
+		if (t->wireup.derived && cn_wireup_is_announced_to(t, m->peer)) {
+			cn_peer_no_reply(m->peer);
 		}
+		cn_wireup_joined(t, now, m->peer, j, more, yours == t->id);
 	}
 }
 
@@ -359,17 +344,13 @@ static void on_commit(struct cn_engine *e, cn_time now, struct cn_engine_peer *m
 static struct cn_team *forming_of(struct cn_engine *e, struct cn_engine_peer *m,
 				  const struct cn_join *j, bool any_size)
 {
-	for (uint32_t i = 0; i < e->places && e->nforming > 0; i++) {
-		struct cn_team *t = e->teams[i];
+	struct cn_team *t = cn_team_forming(e, j->owner, j->job);
 
-		if (t != NULL && t->state == CN_TEAM_FORMING &&
-		    (any_size || j->ranks == t->ranks) &&
-		    cn_join_find(&m->joins, t->owner, t->job) == j &&
-		    (j->commit_received == 0 || j->commit_received == t->id)) {
-			return t;
-		}
-	}
-	return NULL;
+	return t != NULL && (any_size || j->ranks == t->ranks) &&
+			       cn_join_find(&m->joins, t->owner, t->job) == j &&
+			       (j->commit_received == 0 || j->commit_received == t->id)
+		       ? t
+		       : NULL;
 }
 
 /* Parses a FAIL; false: malformed. */
@@ -447,19 +428,14 @@ static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, s
 {
 	const bool never_ready = c->at < c->end && cn_get8(c) != 0;
 	uint32_t k;
-	struct cn_team *r = never_ready ? team_of(e, m, j, &k) : NULL;
+	struct cn_team *r = never_ready ? team_of(e, m, j, &k) : NULL, *t;
 
 	if (r != NULL && r->state == CN_TEAM_READY && !r->nodes[k].left.any) {
 		cn_team_fail(r, true, COLLNET_ERANK, "node %s abandoned job %s before it was ready",
 			     r->nodes[k].name, r->job);
 	}
-	for (uint32_t i = 0; i < e->places && e->nforming > 0; i++) {
-		struct cn_team *t = e->teams[i];
-
-		if (t == NULL || t->state != CN_TEAM_FORMING || t->division != NULL ||
-		    t->owner != j->owner || strcmp(t->job, j->job) != 0) {
-			continue;
-		}
+	t = cn_team_forming(e, j->owner, j->job);
+	if (t != NULL && t->division == NULL) {
 		if (!never_ready && cn_wireup_committed_of(t, m->peer) == j) {
 			j->ended = true; /* it may have been ready: its transport decides */
 			return;

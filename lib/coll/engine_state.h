@@ -21,6 +21,7 @@ struct cn_engine_peer {
 
 #define CN_DEFERRED_FRAMES 1024u
 #define CN_JOB_LOGS	   64u
+#define CN_JOB_SLOTS	   1024u
 
 /* Bytes that copies within this node move between frames, for operations and for messages: some
  * microseconds. */
@@ -44,6 +45,7 @@ struct cn_engine {
 				 * known, and in BURST_TIME */
 	struct cn_team **teams; /* [max_teams]; NULL: free */
 	uint32_t places;	/* from there on, all are free */
+	struct cn_team *jobs[CN_JOB_SLOTS]; /* by a hash of owner and job, the newest first */
 	uint32_t nteams;
 	uint32_t nforming;     /* forming teams; only these process messages about forming teams */
 	uint32_t topology;     /* hash of the topology, which all nodes of a job must share */

@@ -52,6 +52,7 @@ struct cn_team *cn_team_new(struct cn_engine *e, uint64_t owner, const char *job
 		return NULL;
 	}
 	e->teams[i] = t;
+	cn_team_jobs_enter(t);
 	e->places = i < e->places ? e->places : i + 1;
 	e->nteams++;
 	e->nforming++;
@@ -92,6 +93,7 @@ void cn_team_free(struct cn_team *t, cn_time now)
 	cn_wireup_remove(t, t->divided);
 	cn_transport_close(t->transport, now);
 	e->teams[t->place] = NULL;
+	cn_team_jobs_leave(t);
 	while (e->places > 0 && e->teams[e->places - 1] == NULL) {
 		e->places--;
 	}
@@ -223,13 +225,10 @@ int cn_team_check_new(const struct cn_engine *e, const char *job, struct cn_err 
 
 struct cn_team *cn_team_forming(const struct cn_engine *e, uint64_t owner, const char *job)
 {
-	struct cn_team *t = NULL;
+	struct cn_team *t = cn_team_of_job(e, NULL, owner, job);
 
-	for (uint32_t i = 0; i < e->places && e->nforming > 0; i++) {
-		if (e->teams[i] != NULL && e->teams[i]->state == CN_TEAM_FORMING &&
-		    e->teams[i]->owner == owner && strcmp(e->teams[i]->job, job) == 0) {
-			t = e->teams[i];
-		}
+	while (t != NULL && t->state != CN_TEAM_FORMING) {
+		t = cn_team_of_job(e, t, owner, job);
 	}
 	return t;
 }

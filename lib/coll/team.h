@@ -83,8 +83,9 @@ struct cn_team {
 	uint64_t owner;
 	char job[COLLNET_NAME_MAX + 1];
 	uint32_t ranks;
-	uint32_t id;	/* names the team in control messages; unique in its engine */
-	uint32_t place; /* in the engine's table */
+	uint32_t id;		     /* names the team in control messages; unique in its engine */
+	uint32_t place;		     /* in the engine's table */
+	struct cn_team *in_job_slot; /* next of the engine's `jobs` */
 	struct cn_transport *transport;
 	const struct cn_topo *topo; /* of the node when it began, or of the parent */
 	uint32_t topology;	    /* its hash */
@@ -163,6 +164,12 @@ struct cn_team *cn_team_forming(const struct cn_engine *e, uint64_t owner, const
 int cn_team_add_member(struct cn_team *t, cn_time now, uint32_t rank, cn_time deadline,
 		       struct cn_done *done, struct cn_member **out, struct cn_err *err);
 struct cn_team *cn_team_by_id(struct cn_engine *e, uint32_t id);
+/* The owner's teams of this name, the newest first: the one after `t`, NULL: the first. Few steps,
+ * of a thousand teams. (team_jobs.c) */
+struct cn_team *cn_team_of_job(const struct cn_engine *e, const struct cn_team *t, uint64_t owner,
+			       const char *job);
+void cn_team_jobs_enter(struct cn_team *t);
+void cn_team_jobs_leave(struct cn_team *t);
 /* The member has joined, or is not among the team's members any more. */
 void cn_payers_add(struct cn_member *m);
 void cn_payers_remove(struct cn_member *m);

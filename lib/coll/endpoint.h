@@ -272,7 +272,8 @@ void cn_flow_send_abort(struct cn_flow *f, cn_time now);
 
 /* ---- endpoint_local.c --------------------------------------------------------------------- */
 
-/* Delivers or queues a short message from an endpoint of this node (eager). False: it must wait. */
+/* Delivers a short message from an endpoint of this node, or keeps a copy of one that has no
+ * receive (eager). False: it must wait. */
 bool cn_local_deliver(struct cn_flow *f, cn_time now, const void *data, uint64_t bytes);
 /* Queues its request in order with the other messages. */
 void cn_local_wait(struct cn_send *out, cn_time now);

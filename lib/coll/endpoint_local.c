@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages between endpoints of this node. One that fits a frame is copied at once, as a frame is;
- * a longer one in chunks of CN_COPY_CHUNK bytes, between which frames are sent. It is a message in
- * progress whose bytes are in its sender's memory: `from` of the flow is its request, `into` its
- * receive. Payers are served round robin, and the flows of each.
+ * Messages between endpoints of this node. One that no receive waits for is kept in the buffers
+ * that its frames would take, as long as the flow has credit for them, and waits in its sender's
+ * memory otherwise. One that fits a frame is copied to its receive at once, as a frame is; a longer
+ * one in chunks of CN_COPY_CHUNK bytes, between which frames are sent. It is a message in progress
+ * whose bytes are in its sender's memory: `from` of the flow is its request, `into` its receive.
+ * Payers are served round robin, and the flows of each.
  *
  * Messages of a flow are received one after the other, as those from another node are: a message
  * matched meanwhile is deferred until the one before it has ended. If either request ends early,
@@ -11,9 +13,15 @@
  */
 #include "coll/endpoint.h"
 
+/* As many as another node would send. */
+static uint32_t frames_of(const struct cn_flow *f, uint64_t bytes)
+{
+	return cn_ep_frames(f->ep->all, CN_EP_HEAD + bytes);
+}
+
 static bool is_short(const struct cn_flow *f, uint64_t bytes)
 {
-	return bytes <= f->ep->all->payload - CN_EP_HEAD;
+	return frames_of(f, bytes) == 1;
 }
 
 /* The copy ends, complete or not. */
@@ -56,25 +64,50 @@ static void finish(struct cn_flow *f, cn_time now)
 	resume(f, now);
 }
 
+/* Queues a copy of a message. False: there is no credit or no buffer for it. */
+static bool keep(struct cn_flow *f, const uint8_t *data, uint64_t bytes)
+{
+	const uint32_t payload = f->ep->all->payload;
+	uint64_t n = bytes < payload - CN_EP_HEAD ? bytes : payload - CN_EP_HEAD;
+	struct cn_ep_buffered *m;
+
+	if (frames_of(f, bytes) + f->pooled > CN_EP_CREDIT) {
+		return false;
+	}
+	m = cn_ep_unexpected_enqueue(f, (uint32_t)bytes, data, (uint32_t)n);
+	if (m == NULL) {
+		return false;
+	}
+	f->tail = &m->more;
+	for (uint64_t at = n; at < bytes; at += n) {
+		n = bytes - at < payload ? bytes - at : payload;
+		if (!cn_ep_unexpected_add(f, data + at, (uint32_t)n)) {
+			cn_ep_unexpected_remove(&m->message);
+			cn_ep_unexpected_deliver(m, NULL);
+			return false;
+		}
+	}
+	return true;
+}
+
 bool cn_local_deliver(struct cn_flow *f, cn_time now, const void *data, uint64_t bytes)
 {
 	struct cn_endpoint *to = f->ep;
-	struct cn_recv *r;
+	struct cn_recv *r = f->from == NULL ? to->recv_first : NULL;
 
+	if (r == NULL) {
+		if (!keep(f, data, bytes)) {
+			return false;
+		}
+		arrived(to, now);
+		return true;
+	}
 	if (!is_short(f, bytes)) {
 		return false;
 	}
-	if (f->from == NULL && to->recv_first != NULL) {
-		r = cn_recv_dequeue(to);
-		cn_recv_copy(r, 0, data, (uint32_t)bytes);
-		cn_recv_complete(r, f, (uint32_t)bytes);
-		return true;
-	}
-	if (f->pooled >= CN_EP_CREDIT ||
-	    cn_ep_unexpected_enqueue(f, (uint32_t)bytes, data, (uint32_t)bytes) == NULL) {
-		return false;
-	}
-	arrived(to, now);
+	cn_recv_dequeue(to);
+	cn_recv_copy(r, 0, data, (uint32_t)bytes);
+	cn_recv_complete(r, f, (uint32_t)bytes);
 	return true;
 }
 

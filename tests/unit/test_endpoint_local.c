@@ -190,6 +190,66 @@ static void local__copies_what_there_is_room_for(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* ---- kept -------------------------------------------------------------------------------- */
+
+/* The longest message of so many frames. */
+static uint32_t frames(uint32_t n)
+{
+	return n * PAYLOAD - CN_EP_HEAD;
+}
+
+/* Messages of as many frames as another node may send complete without a receive. */
+static void local__kept_without_a_receive(void **state)
+{
+	static const uint32_t sizes[][3] = {
+		{ 2, 1, 29 }, { 32, 0, 0 }, { 1, 30, 1 }, { 16, 8, 8 }, { 31, 1, 0 },
+	};
+	struct endpoint_fixture *w = endpoint_fixture(1, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 0, 7);
+	struct endpoint_request *out[4], *in;
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint32_t n = 0;
+
+		for (; n < 3 && sizes[i][n] > 0; n++) {
+			out[n] = endpoint_send_to(w, a, "a", 7, frames(sizes[i][n]), n, SECOND);
+			assert_int_equal(out[n]->ended, 1);
+		}
+		assert_int_equal(endpoint_unread(w, 0), CN_EP_CREDIT);
+		/* There is no credit for another one. */
+		out[n] = endpoint_send_to(w, a, "a", 7, 1, n, SECOND);
+		assert_int_equal(out[n]->ended, 0);
+		for (uint32_t k = 0; k <= n; k++) {
+			const uint32_t bytes = k < n ? frames(sizes[i][k]) : 1;
+
+			in = endpoint_recv_at(w, b, k == 1 ? bytes / 2 : bytes, SECOND);
+			assert_int_equal(in->ended + out[k]->ended, 2);
+			assert_int_equal(in->status, k == 1 ? COLLNET_ETRUNC : COLLNET_OK);
+			assert_int_equal(in->got.bytes, bytes);
+			endpoint_assert_filled(in->data, k == 1 ? bytes / 2 : bytes, k);
+			endpoint_drop(in);
+			endpoint_drop(out[k]);
+		}
+	}
+	out[0] = endpoint_send_to(w, a, "a", 7, frames(32) + 1, 1, SECOND);
+	assert_int_equal(out[0]->ended, 0);
+	out[1] = endpoint_send_to(w, a, "a", 7, frames(32), 2, SECOND);
+	assert_int_equal(out[1]->ended, 1);
+	in = endpoint_recv_at(w, b, frames(33), SECOND);
+	assert_both(w, in, out[0], 5, frames(32) + 1, 1);
+	in = endpoint_recv_at(w, b, frames(33), SECOND);
+	assert_both(w, in, out[1], 5, frames(32), 2);
+	endpoint_assert_clean(w);
+	/* What is kept when the endpoint is closed is dropped. */
+	out[0] = endpoint_send_to(w, a, "a", 7, frames(20), 1, SECOND);
+	cn_endpoint_close(b, w->now);
+	assert_int_equal(out[0]->status, COLLNET_OK);
+	endpoint_drop(out[0]);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 /* ---- order ------------------------------------------------------------------------------ */
 
 /* Messages of one endpoint come one after the other, whether they wait or are sent meanwhile;
@@ -426,6 +486,7 @@ int main(void)
 		cmocka_unit_test(local__flows_take_turns),
 		cmocka_unit_test(local__payers_take_turns),
 		cmocka_unit_test(local__copies_what_there_is_room_for),
+		cmocka_unit_test(local__kept_without_a_receive),
 		cmocka_unit_test(local__in_order),
 		cmocka_unit_test(local__send_ends),
 		cmocka_unit_test(local__receives_keep_their_order),

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define SECONDS_MAX_MS 86400000u /* the longest deadline of a call: a day */
+
 static const char *subcommand = "";
 
 void tool_set_subcommand(const char *name)
@@ -229,7 +231,7 @@ int tool_parse_seconds(const char *text, uint32_t *ms, struct cn_err *err)
 		} else {
 			total = total * 10 + (uint64_t)(*p - '0') * 1000;
 		}
-		if (total > UINT32_MAX / 2) {
+		if (total > SECONDS_MAX_MS) {
 			goto bad;
 		}
 	}
@@ -239,8 +241,8 @@ int tool_parse_seconds(const char *text, uint32_t *ms, struct cn_err *err)
 	*ms = (uint32_t)total;
 	return COLLNET_OK;
 bad:
-	return cn_fail(err, COLLNET_EINVAL, "'%.40s' is not a time in seconds; write 30 or 0.5",
-		       text);
+	return cn_fail(err, COLLNET_EINVAL,
+		       "'%.40s' is not a time of at most 86400 seconds; write 30 or 0.5", text);
 }
 
 int tool_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out,

@@ -104,8 +104,9 @@ static void parse_window__values(void **state)
 
 static void parse_seconds__values(void **state)
 {
-	static const char *const bad[] = { "",	     ".",  "0",	 "0.000",	"1.2.3",  "0.0001",
-					   "1.0001", "-1", "1s", "99999999999", "2147484" };
+	static const char *const bad[] = { "",	    ".",	   "0",	       "0.000",
+					   "1.2.3", "0.0001",	   "1.0001",   "-1",
+					   "1s",    "99999999999", "86400.001" };
 	struct cn_err err = { 0 };
 	uint32_t ms = 0;
 	size_t i;
@@ -117,9 +118,11 @@ static void parse_seconds__values(void **state)
 	assert_int_equal(ms, 500);
 	assert_int_equal(tool_parse_seconds("1.025", &ms, &err), COLLNET_OK);
 	assert_int_equal(ms, 1025);
+	assert_int_equal(tool_parse_seconds("86400.000", &ms, &err), COLLNET_OK);
+	assert_int_equal(ms, 86400000);
 	for (i = 0; i < COUNT(bad); i++) {
 		assert_int_equal(tool_parse_seconds(bad[i], &ms, &err), COLLNET_EINVAL);
-		assert_int_equal(ms, 1025);
+		assert_int_equal(ms, 86400000);
 	}
 }
 

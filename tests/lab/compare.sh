@@ -298,6 +298,8 @@ compare 2 barrier
 has "specify --shape" err
 compare 2 barrier --shape 2 --csv same --plot same
 has "name the same file" err
+COLLNETD=/nonexistent compare 1 barrier --shape 2 --csv /nonexistent/ratios.csv
+has "^collnet compare: /nonexistent/ratios.csv: No such file" err # before there is a lab
 compare 2 barrier --hosts /
 has "Is a directory" err
 compare 1 barrier --shape 2 --directory /dev/null

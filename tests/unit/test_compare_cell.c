@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -309,6 +310,10 @@ static void compare_can_plot__where_the_file_can_be_written(void **state)
 	assert_int_not_equal(access(path, F_OK), 0); /* nothing stays of a comparison that fails */
 	assert_false(compare_can_plot("/nonexistent/ratios.gp", &err));
 	assert_string_equal(err.text, "/nonexistent/ratios.gp: No such file or directory");
+	/* A pipe is not opened: it has no reader yet, or one that would see its end. */
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_true(compare_can_write(path, &err));
+	unlink(path);
 }
 
 static void compare_plot_script__has_its_data(void **state)

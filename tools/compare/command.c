@@ -214,7 +214,8 @@ static int check_outputs(const struct compare_options *o)
 {
 	struct cn_err err = { 0 };
 
-	if (o->plot != NULL && !compare_can_plot(o->plot, &err)) {
+	if ((o->m.csv != NULL && !compare_can_write(o->m.csv, &err)) ||
+	    (o->plot != NULL && !compare_can_plot(o->plot, &err))) {
 		tool_complain("%s", err.text);
 		return TOOL_FAILED;
 	}

@@ -134,7 +134,9 @@ int compare_report_begin(struct compare *c);
 int compare_report_cell(struct compare *c, const struct cell *cell);
 int compare_report_end(struct compare *c);
 bool compare_csv_row(const struct compare *c, const struct cell *cell);
-/* plot.c: the gnuplot script, and its picture when the name ends in .svg. */
+/* plot.c: whether a file can be written, which stays as it is; the gnuplot script, and its picture
+ * when the name ends in .svg. */
+bool compare_can_write(const char *path, struct cn_err *err);
 bool compare_can_plot(const char *path, struct cn_err *err);
 int compare_plot(const struct compare *c);
 void compare_plot_script(const struct compare *c, FILE *f);

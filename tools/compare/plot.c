@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/compare/command.h"
@@ -20,17 +21,14 @@ static bool is_svg(const char *path)
 	return len >= 4 && strcmp(path + len - 4, ".svg") == 0;
 }
 
-bool compare_can_plot(const char *path, struct cn_err *err)
+bool compare_can_write(const char *path, struct cn_err *err)
 {
-	char gnuplot[COMPARE_PATH];
+	struct stat st;
 	bool created;
 	FILE *f;
 
-	if (is_svg(path) && !lab_find_tool("gnuplot", gnuplot, sizeof(gnuplot))) {
-		cn_fail(err, COLLNET_ESYSTEM,
-			"gnuplot is missing: install the Debian package gnuplot-nox, or let --plot "
-			"write a script, to a file that does not end in .svg");
-		return false;
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+		return true; /* the reader of a pipe would see its end */
 	}
 	f = fopen(path, "axe");
 	created = f != NULL;
@@ -44,6 +42,19 @@ bool compare_can_plot(const char *path, struct cn_err *err)
 		unlink(path);
 	}
 	return true;
+}
+
+bool compare_can_plot(const char *path, struct cn_err *err)
+{
+	char gnuplot[COMPARE_PATH];
+
+	if (is_svg(path) && !lab_find_tool("gnuplot", gnuplot, sizeof(gnuplot))) {
+		cn_fail(err, COLLNET_ESYSTEM,
+			"gnuplot is missing: install the Debian package gnuplot-nox, or let --plot "
+			"write a script, to a file that does not end in .svg");
+		return false;
+	}
+	return compare_can_write(path, err);
 }
 
 static void put_ratio(FILE *f, const struct cell *cell, enum cell_library library)

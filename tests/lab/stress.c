@@ -317,7 +317,10 @@ static void expire(struct worker *w)
 	o.timeout_ms = 1 + ALL(w, 30);
 	o.persistent = 1;
 	DOING(w, "prepares");
-	OK(w, collnet_iallgather(t, &rank, x, 4, &o, &p));
+	do { /* its time may be too short for the daemon to take it */
+		rc = collnet_iallgather(t, &rank, x, 4, &o, &p);
+	} while (rc == COLLNET_ETIMEOUT);
+	OK(w, rc);
 	o.persistent = 0;
 	OK(w, collnet_barrier(w->teams[0], NULL));
 	if (rank != absent) {

@@ -260,7 +260,7 @@ done
 mkdir empty
 collnet lab shell --shape 2 --rate none --ip --timeout 200 -- sh -c '
 	export TMPDIR=$1
-	collnet compare barrier --iterations 1000000 --timeout 100000 >out 2>err </dev/null &
+	collnet compare barrier --iterations 1000000 --timeout 80000 >out 2>err </dev/null &
 	until ls "$1"/collnet-compare.*/*.log >log 2>/dev/null && [ $(wc -l <log) -ge 2 ]; do
 		kill -0 $! || exit 3
 		sleep 0.05

@@ -28,7 +28,7 @@ static void check_room(const size_t *length, const size_t *at, uint32_t n, uint6
 	}
 }
 
-/* Whoever has a block for another rank, and who has one from it, has it in the same length. */
+/* The sender and the receiver of a block know the same length. */
 static void check_op(enum cn_op_kind op, uint64_t bytes, uint32_t ranks)
 {
 	for (uint32_t r = 0; r < ranks; r++) {

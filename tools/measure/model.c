@@ -3,7 +3,7 @@
  * The arithmetic of the benchmark. Pure: no clock, no wire; the caller passes the nodes of the
  * ranks.
  */
-#include "tools/measure/model.h"
+#include "tools/measure/measure.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,6 +15,12 @@
 #define ITERATIONS_MIN 3
 #define ITERATIONS_MAX 200
 
+/* Of blocks of different sizes, the mean counts. 0: messages between two ranks. */
+static enum cn_op_kind base_of(enum measure_op op)
+{
+	return cn_op_base(measure_op_kind(op));
+}
+
 /* Blocks that cross a link with r of p ranks on one side, the root among them or not, in the busier
  * direction. */
 static double crossing(enum measure_op op, double r, double p, bool root)
@@ -22,32 +28,24 @@ static double crossing(enum measure_op op, double r, double p, bool root)
 	if (r == 0 || r == p) {
 		return 0;
 	}
-	switch (op) {
-	case MEASURE_ALLTOALL:
-	case MEASURE_ALLTOALLV: /* this and other vector operations in the mean */
+	switch (base_of(op)) {
+	case CN_OP_ALLTOALL:
 		return r * (p - r);
-	case MEASURE_ALLGATHER:
-	case MEASURE_ALLGATHERV:
-	case MEASURE_REDUCE_SCATTER:
-	case MEASURE_REDUCE_SCATTERV: /* each side sends the other's sums of its blocks */
+	case CN_OP_ALLGATHER:
+	case CN_OP_REDUCE_SCATTER: /* each side sends the other's sums of its blocks */
 		return r > p - r ? r : p - r;
-	case MEASURE_BCAST:
-	case MEASURE_REDUCE:
-	case MEASURE_ALLREDUCE: /* the sum of one side, and what all branches send together */
-	case MEASURE_SCAN:
-	case MEASURE_EXSCAN: /* the side without the last rank has a part of its result */
+	case CN_OP_BCAST:
+	case CN_OP_REDUCE:
+	case CN_OP_ALLREDUCE: /* the sum of one side, and what all branches send together */
+	case CN_OP_SCAN:
+	case CN_OP_EXSCAN: /* the side without the last rank has a part of its result */
 		return 1;
-	case MEASURE_SCATTER:
-	case MEASURE_SCATTERV:
-	case MEASURE_GATHER:
-	case MEASURE_GATHERV:
+	case CN_OP_SCATTER:
+	case CN_OP_GATHER:
 		return root ? p - r : r;
-	case MEASURE_BARRIER:
-	case MEASURE_PINGPONG:
-	case MEASURE_STREAM:
-		break;
+	default:
+		return 0;
 	}
-	return 0;
 }
 
 /* Blocks that n parts of a network send together, at least: in an allreduce 2 (n - 1) (Patarasuk
@@ -193,33 +191,29 @@ double measure_payload(enum measure_op op, uint32_t ranks, uint64_t bytes)
 {
 	double p = ranks;
 
-	switch (op) {
-	case MEASURE_ALLTOALL:
-	case MEASURE_ALLTOALLV:
-	case MEASURE_ALLGATHER:
-	case MEASURE_ALLGATHERV:
-	case MEASURE_REDUCE_SCATTER:
-	case MEASURE_REDUCE_SCATTERV:
-		return p * (p - 1) * (double)bytes;
-	case MEASURE_BCAST:
-	case MEASURE_REDUCE:
-	case MEASURE_SCATTER:
-	case MEASURE_SCATTERV:
-	case MEASURE_GATHER:
-	case MEASURE_GATHERV:
-	case MEASURE_SCAN:
-	case MEASURE_EXSCAN:
-		return (p - 1) * (double)bytes;
-	case MEASURE_ALLREDUCE:
-		return 2 * (p - 1) * (double)bytes;
-	case MEASURE_PINGPONG:
+	if (op == MEASURE_PINGPONG) {
 		return 2 * (double)bytes;
-	case MEASURE_STREAM:
-		return (double)bytes;
-	case MEASURE_BARRIER:
-		break;
 	}
-	return 0;
+	if (op == MEASURE_STREAM) {
+		return (double)bytes;
+	}
+	switch (base_of(op)) {
+	case CN_OP_ALLTOALL:
+	case CN_OP_ALLGATHER:
+	case CN_OP_REDUCE_SCATTER:
+		return p * (p - 1) * (double)bytes;
+	case CN_OP_BCAST:
+	case CN_OP_REDUCE:
+	case CN_OP_SCATTER:
+	case CN_OP_GATHER:
+	case CN_OP_SCAN:
+	case CN_OP_EXSCAN:
+		return (p - 1) * (double)bytes;
+	case CN_OP_ALLREDUCE:
+		return 2 * (p - 1) * (double)bytes;
+	default:
+		return 0;
+	}
 }
 
 uint32_t measure_iterations(enum measure_op op, const struct measure_layout *p, uint64_t bytes,

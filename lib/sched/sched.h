@@ -75,11 +75,18 @@ static inline bool cn_op_is_vector(enum cn_op_kind op)
 	return cn_op_base(op) != op;
 }
 
+/* One rank has the data. */
+static inline bool cn_op_is_from_root(enum cn_op_kind op)
+{
+	op = cn_op_base(op);
+	return op == CN_OP_BCAST || op == CN_OP_SCATTER;
+}
+
 /* One rank has the data, or gets it. */
 static inline bool cn_op_has_root(enum cn_op_kind op)
 {
 	op = cn_op_base(op);
-	return op == CN_OP_BCAST || op == CN_OP_SCATTER || op == CN_OP_GATHER || op == CN_OP_REDUCE;
+	return cn_op_is_from_root(op) || op == CN_OP_GATHER || op == CN_OP_REDUCE;
 }
 
 /* A rank has different data for each of the others. */

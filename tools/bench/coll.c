@@ -107,9 +107,7 @@ static struct bench_pattern block(const struct coll *k, uint64_t serial, uint32_
 /* Whose block is number i of this rank's receive buffer. */
 static uint32_t source_of(const struct coll *k, uint32_t i)
 {
-	const enum cn_op_kind base = cn_op_base(kind_of(k));
-
-	return base == CN_OP_BCAST || base == CN_OP_SCATTER ? 0 : i;
+	return cn_op_is_from_root(kind_of(k)) ? 0 : i;
 }
 
 /* What this rank sends in place `at` of the batch; wrong bytes where it is to receive. */

@@ -60,7 +60,7 @@ static const char *action_text(const struct cn_check *c, uint32_t node, const st
 static const char *place_text(const struct cn_check *c, uint32_t rank, uint64_t offset, char *text,
 			      size_t cap)
 {
-	if (c->plan.op == CN_OP_BCAST || c->plan.op == CN_OP_SCATTER) {
+	if (cn_op_is_from_root(c->plan.op)) {
 		snprintf(text, cap, "byte %llu for rank %u", (unsigned long long)offset, rank);
 	} else {
 		snprintf(text, cap, "the block of rank %u for rank %u",
@@ -181,7 +181,7 @@ static void missing(struct cn_check *c, uint32_t node, uint32_t rank, uint64_t f
 		cn_fail(&c->wrong_data, COLLNET_EINVAL,
 			"rank %u on %s never gets bytes %llu to %llu of its receive buffer", rank,
 			name, (unsigned long long)from, (unsigned long long)to - 1);
-	} else if (c->plan.op == CN_OP_BCAST || c->plan.op == CN_OP_SCATTER) {
+	} else if (cn_op_is_from_root(c->plan.op)) {
 		cn_fail(&c->wrong_data, COLLNET_EINVAL, "rank %u on %s never gets its data", rank,
 			name);
 	} else {

@@ -374,7 +374,7 @@ static uint64_t look(struct cn_job *j, uint32_t rank)
 	struct rank *r = &j->ranks[rank];
 	struct cn_call c = call_of(j, rank);
 	uint64_t in = cn_call_recv_bytes(&c), wrong = 0;
-	bool one = c.op == CN_OP_BCAST || c.op == CN_OP_SCATTER;
+	bool one = cn_op_is_from_root(c.op);
 
 	if (cn_op_reduces(c.op)) {
 		return look_at_sums(r, cn_op_operands(c.op, rank, j->nranks),

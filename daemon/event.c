@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #include "util/clock.h"
-#include "util/priority.h"
 
 #define EVENTS	      64
 #define POLLS	      8 /* of the link before clients are served, while there are frames */
@@ -68,9 +67,6 @@ int cn_event_add_link(struct cn_daemon *d, struct cn_err *err)
 
 	d->link_events = EPOLLIN;
 	cn_poller_set_event_driven(d->runtime.poller);
-	if (cn_is_real_time()) {
-		cn_poller_set_bursts(d->runtime.poller);
-	}
 	if (rc == COLLNET_OK && l->send_fd != l->recv_fd) {
 		rc = watch(d, EPOLL_CTL_ADD, l->send_fd, 0, &send_mark);
 	}

@@ -77,10 +77,8 @@ static bool worked(struct collnet *c, int work, cn_time now)
 /* Called by the engine. A user-defined operation runs on the caller's thread only. */
 static bool direct_combine(struct cn_reducer *reducer, const struct cn_combine *piece)
 {
-	struct collnet_request
-		*r = (struct collnet_request *)(void *)((char *)reducer -
-							offsetof(struct collnet_request,
-								 reduction.reducer));
+	char *at = (char *)reducer - offsetof(struct collnet_request, reduction.reducer);
+	struct collnet_request *r = (struct collnet_request *)(void *)at;
 	struct direct *d = r->c->impl;
 
 	if (d->alone && r->reduction.call.combine == NULL) {
@@ -195,6 +193,9 @@ static void direct_progress(struct collnet *c, cn_time until)
 	now = cn_now(); /* another thread may have polled meanwhile */
 	if (polled(c, cn_poller_spin(poller, now), now) || c->ended != ended || until <= now) {
 		cn_spin_over(&d->spin, now);
+		if (cn_poller_has_more(poller)) {
+			cn_yield(c);
+		}
 		return;
 	}
 	wake = cn_min_time(until, cn_poller_deadline(poller));
@@ -507,7 +508,6 @@ static int direct_endpoint_open(struct collnet_endpoint *e, uint16_t number, str
 		rc = cn_endpoint_open(d->runtime.engine, owner != 0 ? owner : geteuid(), geteuid(),
 				      number, &e->ep, err);
 	}
-
 	if (rc == COLLNET_OK) {
 		e->endpoint = cn_endpoint_number(e->ep);
 	}

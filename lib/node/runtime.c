@@ -20,6 +20,7 @@
 #include "proto/wire.h"
 #include "topo/topo.h"
 #include "util/clock.h"
+#include "util/priority.h"
 
 /* Interval of checks of the interface. Peers detect by probes that large frames are lost after half
  * a second (proto/path_mtu.c); the reason must reach them before. A check is four system calls. */
@@ -129,7 +130,11 @@ static int make_engine(const struct cn_runtime_config *config, struct cn_runtime
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	return cn_poller_new(s->link, s->engine, &s->poller, err);
+	rc = cn_poller_new(s->link, s->engine, &s->poller, err);
+	if (rc == COLLNET_OK && cn_is_real_time()) {
+		cn_poller_set_bursts(s->poller);
+	}
+	return rc;
 }
 
 int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime *s,

@@ -107,7 +107,7 @@ for aware in on off; do
 	done
 done
 
-# At a real-time priority, daemons yield after each burst of frames.
+# At a real-time priority, daemons and processes in direct mode yield after each burst of frames.
 if chrt --rr --pid 1 $$ 2>why; then
 	for net in "6 --rate 20mbit" "4x2 --rate 100mbit" "4 --rate none"; do
 		# shellcheck disable=SC2086
@@ -117,6 +117,9 @@ if chrt --rr --pid 1 $$ 2>why; then
 		*) held ;;
 		esac
 	done
+	bench --shape 4x2 --rate 100mbit --no-daemons -- alltoall --mode direct --sizes 1k,20k \
+		--iterations 20 --algorithm shuffle
+	held
 	chrt --other --pid 0 $$
 else
 	echo "not run at a real-time priority: $(cat why)"

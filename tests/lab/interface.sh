@@ -3,7 +3,7 @@
 # the daemon reads its configuration again.
 # concurrent: yes
 # timeout: 600
-# run: root asan-long
+# run: root-long asan-long
 . "$(dirname "$0")/lib.sh"
 need_lab
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The lab's end: whatever happens to it, no process, network or file is left; two labs at once
 # do not meet.
-# run: user root
+# run: user root-long
 # timeout: 300
 # concurrent: yes
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The lab's wires: nothing lost without reason, rates kept, buffers of so many frames, random
 # loss, and every frame accounted for.
-# run: user root
+# run: user root-long
 # timeout: 400
 # concurrent: yes
 . "$(dirname "$0")/lib.sh"

@@ -42,6 +42,7 @@ some="--sizes 0,1,1k,20k --iterations 3"
 # shellcheck disable=SC2086
 for ranks in 1 2; do
 	if [ $ranks -gt 1 ]; then
+		[ "${LONG:-no}" = yes ] || some="--sizes 1,20k --iterations 2"
 		bench --ranks-per-node $ranks -- alltoall $some --algorithm aapc
 	else
 		undropped --ranks-per-node $ranks -- alltoall $some --algorithm aapc

@@ -6,10 +6,21 @@ cd "$(dirname "$0")/../.." || exit 1
 status=0
 files=$(find lib daemon tools mpi tests examples -name '*.[ch]')
 
-for f in $files; do
-	expand -t 8 "$f" | awk -v f="$f" 'length > 100 && !/"/ { print f ":" NR ": longer than 100 columns"; n = 1 }
-		END { exit n }' || status=1
-done
+awk '{
+		width = 0
+		n = split($0, part, "\t")
+		for (i = 1; i < n; i++) {
+			width += length(part[i])
+			width += 8 - width % 8
+		}
+		width += length(part[n])
+	}
+	width > 100 && !/"/ {
+		print FILENAME ":" FNR ": longer than 100 columns"
+		bad = 1
+	}
+	END { exit bad }
+' $files || status=1
 
 format=
 for c in clang-format-14 clang-format; do

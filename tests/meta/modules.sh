@@ -41,13 +41,11 @@ archive() {
 }
 defined() {
 	for m; do
-		nm --defined-only -g "$(archive "$m")" 2>/dev/null
-	done | awk 'NF == 3 { print $3 }' | sort -u
+		echo "$t/$m.defined"
+	done | xargs -r sort -u
 }
-# fopen64() is fopen() for files of any size.
 undefined() {
-	nm -u "$(archive "$1")" 2>/dev/null |
-		awk '$1 == "U" { sub(/^fopen64$/, "fopen", $2); print $2 }' | sort -u
+	cat "$t/$1.undefined"
 }
 wrong() {
 	[ -s "$t/wrong" ] || return 0
@@ -102,6 +100,14 @@ layer() {
 }
 
 everything="util proto topo sched coll link node ipc client sim plan shared daemon"
+# fopen64() is fopen() for files of any size.
+for m in $everything; do
+	nm -g "$(archive "$m")" 2>/dev/null | awk -v defined="$t/$m.defined" '
+		NF == 3 { print $3 >defined }
+		$1 == "U" { sub(/^fopen64$/, "fopen", $2); print $2 }
+	' | sort -u >"$t/$m.undefined"
+	sort -u -o "$t/$m.defined" "$t/$m.defined"
+done
 
 # util: of a stream that the caller opened, of an error number, and pages of memory
 pure util "" $text $sort fread ferror strerror mmap mmap64 madvise munmap

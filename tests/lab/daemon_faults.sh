@@ -2,7 +2,7 @@
 # What happens to daemons and their clients: garbage on the socket, killed clients and daemons,
 # SIGTERM, restarts, and daemons that must not start.
 # timeout: 400
-# run: root asan
+# run: root-long asan-long
 . "$(dirname "$0")/lib.sh"
 need_lab
 need malformed_client

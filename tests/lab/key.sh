@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Frames that are authenticated by the key of the cluster: right bytes with each link and encapsulation, a node
 # with another key or none is named, and files that are no keys.
-# run: asan
+# run: asan-long
 # timeout: 240
 # concurrent: yes
 . "$(dirname "$0")/lib.sh"

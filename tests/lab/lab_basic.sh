@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The lab: ranks and their environment, output, statuses, options.
-# run: user root-long asan
+# run: root-long asan-long
 # timeout: 300
 # concurrent: yes
 . "$(dirname "$0")/lib.sh"

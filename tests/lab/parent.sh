@@ -5,7 +5,7 @@
 # soon the ranks know.
 # concurrent: yes
 # timeout: 400
-# run: asan
+# run: asan-long
 . "$(dirname "$0")/lib.sh"
 need_lab
 need api ps

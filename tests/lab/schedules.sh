@@ -3,6 +3,7 @@
 # host and with two: every byte right, and no frame lost in a port by those that guarantee that no
 # link is shared.
 # timeout: 600
+# run: long
 . "$(dirname "$0")/lib.sh"
 need_lab
 
@@ -42,7 +43,6 @@ some="--sizes 0,1,1k,20k --iterations 3"
 # shellcheck disable=SC2086
 for ranks in 1 2; do
 	if [ $ranks -gt 1 ]; then
-		[ "${LONG:-no}" = yes ] || some="--sizes 1,20k --iterations 2"
 		bench --ranks-per-node $ranks -- alltoall $some --algorithm aapc
 	else
 		undropped --ranks-per-node $ranks -- alltoall $some --algorithm aapc

@@ -6,7 +6,7 @@
 # shortest blocks. A busy machine slows the lab and not the simulator, so only STRICT=1, on a quiet
 # one, demands that the lab is not slower, for longer blocks, too; otherwise that it is never faster,
 # and not half as fast, at a rate that the machine can carry.
-# run: user
+# run: long
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 need_lab

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # timeout: 600
+# run: long
 #
 # The tables of collnet_experiments(7), as it is installed, have the numbers that the installed collnet
 # computes: of the short experiments all, of the others the points of --quick, which are some of theirs.

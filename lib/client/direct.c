@@ -179,12 +179,9 @@ static void direct_progress(struct collnet *c, cn_time until)
 {
 	struct direct *d = c->impl;
 	struct cn_poller *poller = d->runtime.poller;
-	struct pollfd p[3] = {
-		{ .fd = d->runtime.link->recv_fd, .events = POLLIN },
-		{ .fd = d->runtime.link->send_fd, .events = POLLOUT },
-	};
+	struct pollfd p[3];
 	const uint64_t ended = c->ended;
-	cn_time now, wake;
+	cn_time now;
 
 	if (until != 0) {
 		cn_yield_lock(c);
@@ -193,17 +190,20 @@ static void direct_progress(struct collnet *c, cn_time until)
 	now = cn_now(); /* another thread may have polled meanwhile */
 	if (polled(c, cn_poller_spin(poller, now), now) || c->ended != ended || until <= now) {
 		cn_spin_over(&d->spin, now);
+		while (until == 0 && cn_poller_has_more(poller)) {
+			poll_once(c, cn_now()); /* all that was posted moves at once */
+		}
 		if (cn_poller_has_more(poller)) {
 			cn_yield(c);
 		}
 		return;
 	}
-	wake = cn_min_time(until, cn_poller_deadline(poller));
-	if (wake <= now || spins(c, now)) {
+	d->wake_at = cn_min_time(until, cn_poller_deadline(poller));
+	if (d->wake_at <= now || spins(c, now)) {
 		return;
 	}
-	d->wake_at = wake;
-	cn_sleep(c, p, cn_poller_blocked(poller) ? 2 : 1, wake - now);
+	cn_runtime_descriptors(&d->runtime, p);
+	cn_sleep(c, p, cn_poller_blocked(poller) ? 2 : 1, d->wake_at - now);
 }
 
 static void direct_timed_out(struct collnet *c, const char *what)

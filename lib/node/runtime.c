@@ -5,7 +5,6 @@
 #include "node/runtime.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,13 +241,16 @@ int cn_runtime_open(const struct cn_runtime_config *config, struct cn_runtime *s
 	return rc;
 }
 
+void cn_runtime_descriptors(const struct cn_runtime *s, struct pollfd p[2])
+{
+	p[0] = (struct pollfd){ .fd = s->link->recv_fd, .events = POLLIN };
+	p[1] = (struct pollfd){ .fd = s->link->send_fd, .events = POLLOUT };
+}
+
 bool cn_runtime_drain(struct cn_runtime *s, cn_time until)
 {
 	for (;;) {
-		struct pollfd p[2] = {
-			{ .fd = s->link->recv_fd, .events = POLLIN },
-			{ .fd = s->link->send_fd, .events = POLLOUT },
-		};
+		struct pollfd p[2];
 		cn_time now = cn_now(), wake;
 		bool drained = cn_engine_drain(s->engine);
 		int work = cn_poller_poll(s->poller, now);
@@ -260,6 +262,7 @@ bool cn_runtime_drain(struct cn_runtime *s, cn_time until)
 		wake = cn_min_time(until, cn_poller_deadline(s->poller));
 		if (work == 0 && wake > now) {
 			ts = cn_timespec(wake - now);
+			cn_runtime_descriptors(s, p);
 			ppoll(p, cn_poller_blocked(s->poller) ? 2 : 1, &ts, NULL);
 		}
 	}

@@ -8,6 +8,8 @@
 #ifndef CN_RUNTIME_H
 #define CN_RUNTIME_H
 
+#include <poll.h>
+
 #include "link/udp_address.h"
 #include "node/helper.h"
 #include "node/lock.h"
@@ -83,6 +85,8 @@ void cn_runtime_detach(struct cn_runtime *s, cn_time linger);
 void cn_runtime_close(struct cn_runtime *s, cn_time linger);
 /* In a child of fork(): closes the descriptors that it shares with its parent, and nothing else. */
 void cn_runtime_forked(struct cn_runtime *s);
+/* What to wait for: input, and, if cn_poller_blocked(), room in the link's queue. */
+void cn_runtime_descriptors(const struct cn_runtime *s, struct pollfd p[2]);
 #define CN_RUNTIME_DRAIN (2000 * CN_MS) /* as long as a peer may be silent */
 /*
  * Before closing: sends and receives until all frames of this node are acknowledged and it has no

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Routines written by collnet schedule --emit mpi-c, compiled by mpicc without a warning and run
-# under Open MPI on emulated hosts: they do what MPI's own routines do, byte by byte. The exchange
-# runs on topology (c) of Faraj and Yuan, a chain of four switches with eight hosts each, at 10
-# Mbit/s, where 32 hosts take about 25 seconds, most of them for starting; the others on a small
-# tree, with roots that are not rank 0.
+# under Open MPI on emulated hosts: they do what MPI's own routines do, byte by byte, on a small tree,
+# with roots that are not rank 0. Where LONG is yes, the exchange also runs on topology (c) of Faraj and
+# Yuan, a chain of four switches with eight hosts each, at 10 Mbit/s, where 32 hosts take about 25
+# seconds, most of them for starting.
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 need_lab

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Threads that share a context, through the daemon and directly, with the library and the program
-# under ThreadSanitizer where the compiler has it.
+# Threads that share a context, through the daemon and directly, and where LONG is yes with the
+# library and the program under ThreadSanitizer, if the compiler has it.
 # timeout: 400
 # concurrent: yes
 . "$(dirname "$0")/lib.sh"
@@ -18,6 +18,8 @@ try 4 threads --shape 2 --ranks-per-node 2 --rate none
 COLLNET_MODE=direct try 3 threads --shape 3 --rate none --no-daemons
 COLLNET_MODE=direct COLLNET_SPIN=1 try 2 "threads 8" --shape 2 --rate none --no-daemons
 
+# Where LONG is yes: the whole library is compiled.
+[ "${LONG:-no}" = yes ] || exit 0
 cat >probe.c <<-'EOS'
 	#include <pthread.h>
 	static int x;
@@ -30,8 +32,6 @@ cat >probe.c <<-'EOS'
 		return x - 1;
 	}
 EOS
-# Compiles the whole library.
-[ "${LONG:-no}" = yes ] || exit 0
 cc=${CC:-cc}
 command -v "$cc" >/dev/null || skip "there is no compiler for ThreadSanitizer"
 { $cc -fsanitize=thread probe.c -o probe -pthread && ./probe; } >/dev/null 2>&1 ||

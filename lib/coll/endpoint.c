@@ -47,16 +47,24 @@ void cn_endpoints_free(struct cn_engine *e)
 		cn_flow_free(f);
 	}
 	cn_pool_fini(&s->pool);
+	free(s->by_number);
 	free(s);
 	e->endpoints = NULL;
 }
 
-static int need_pool(struct cn_endpoints *s)
+/* What the first endpoint needs. */
+static int need_memory(struct cn_endpoints *s)
 {
 	/* The header of a message is not stored, which leaves room for the list links. */
 	size_t item = sizeof(struct cn_ep_buffered) + s->payload;
 	int rc;
 
+	if (s->by_number == NULL) {
+		s->by_number = calloc(UINT16_MAX + 1, sizeof(struct cn_endpoint *));
+		if (s->by_number == NULL) {
+			return COLLNET_ENOMEM;
+		}
+	}
 	if (s->pool.memory != NULL) {
 		return COLLNET_OK;
 	}
@@ -77,7 +85,7 @@ static uint16_t free_number(struct cn_endpoints *s)
 		if (s->next_free < first_free_number) {
 			s->next_free = first_free_number;
 		}
-		if (s->by_number[number] == NULL) {
+		if (cn_endpoint_at(s, number) == NULL) {
 			return number;
 		}
 	}
@@ -135,7 +143,7 @@ int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint64_t payer, uint16
 		return cn_fail(err, COLLNET_ELIMIT, "node %s has %u endpoints already",
 			       e->config.node.name, most);
 	}
-	if (number != 0 && s->by_number[number] != NULL) {
+	if (number != 0 && cn_endpoint_at(s, number) != NULL) {
 		return cn_fail(err, COLLNET_ELIMIT, "endpoint %u of node %s is open already",
 			       number, e->config.node.name);
 	}
@@ -146,7 +154,7 @@ int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint64_t payer, uint16
 		return cn_fail(err, COLLNET_ELIMIT, "no endpoint number is free on node %s",
 			       e->config.node.name);
 	}
-	ep = need_pool(s) == COLLNET_OK ? calloc(1, sizeof(*ep)) : NULL;
+	ep = need_memory(s) == COLLNET_OK ? calloc(1, sizeof(*ep)) : NULL;
 	if (ep != NULL) {
 		ep->account = account_get(s, payer);
 	}
@@ -246,7 +254,7 @@ bool cn_endpoints_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p,
 		f = cn_flow_find(s, p, to, from);
 	}
 	if (f == NULL || (rx->flags & CN_FLAG_FIRST) != 0) {
-		struct cn_endpoint *ep = s->by_number[to];
+		struct cn_endpoint *ep = cn_endpoint_at(s, to);
 		bool head = cn_ep_head(rx, &h);
 
 		if (f == NULL && !head) {
@@ -332,11 +340,11 @@ void cn_endpoints_expire(struct cn_engine *e, cn_time now)
 /* A super-frame may have messages of all endpoints with the same flow number on the link. */
 static bool flow_has_one_owner(const struct cn_endpoints *s, uint16_t number)
 {
-	const struct cn_endpoint *ep = s->by_number[number];
+	const struct cn_endpoint *ep = cn_endpoint_at(s, number);
 	uint16_t n = number;
 
 	while ((n = (uint16_t)(n + CN_FLOWS)) != number) {
-		if (s->by_number[n] != NULL && s->by_number[n]->owner != ep->owner) {
+		if (cn_endpoint_at(s, n) != NULL && cn_endpoint_at(s, n)->owner != ep->owner) {
 			return false;
 		}
 	}
@@ -350,6 +358,6 @@ bool cn_endpoints_place(struct cn_engine *e, const struct cn_peer *p, const stru
 	uint16_t to = (uint16_t)(rx->stream >> 16), from = (uint16_t)rx->stream;
 	const struct cn_flow *f = cn_flow_find(s, p, to, from);
 
-	return f != NULL && s->by_number[to] != NULL && cn_flow_place(f, rx, out) &&
+	return f != NULL && cn_endpoint_at(s, to) != NULL && cn_flow_place(f, rx, out) &&
 	       flow_has_one_owner(s, to);
 }

@@ -207,8 +207,14 @@ struct cn_endpoints {
 	bool refused;		       /* a frame was refused (RNR) */
 	struct cn_pool pool; /* for unexpected frames; allocated with the first endpoint */
 	struct cn_flow *hash[CN_EP_BUCKETS];
-	struct cn_endpoint *by_number[65536]; /* untouched memory costs nothing */
+	struct cn_endpoint **by_number; /* 65,536; allocated with the first endpoint */
 };
+
+/* The open endpoint of that number, or NULL. */
+static inline struct cn_endpoint *cn_endpoint_at(const struct cn_endpoints *s, uint16_t number)
+{
+	return s->by_number != NULL ? s->by_number[number] : NULL;
+}
 
 static inline struct cn_node *cn_ep_node(const struct cn_endpoints *s)
 {

@@ -48,7 +48,7 @@ static int no_flow(const struct cn_endpoint *ep, struct cn_err *err)
 static int send_local(struct cn_endpoint *ep, cn_time now, uint16_t to, const void *data,
 		      uint64_t bytes, cn_time deadline, struct cn_done *done, struct cn_err *err)
 {
-	struct cn_endpoint *dst = ep->all->by_number[to];
+	struct cn_endpoint *dst = cn_endpoint_at(ep->all, to);
 	struct cn_flow *f;
 
 	if (dst == NULL || dst->owner != ep->owner) {

@@ -334,7 +334,7 @@ bool cn_endpoints_control(struct cn_engine *e, cn_time now, struct cn_peer *p, c
 	uint8_t kind = cn_get8(&c);
 	uint16_t local = cn_get16(&c), remote = cn_get16(&c);
 	uint32_t value = cn_get32(&c);
-	struct cn_endpoint *ep = e->endpoints->by_number[local];
+	struct cn_endpoint *ep = cn_endpoint_at(e->endpoints, local);
 	struct cn_flow *f = c.bad ? NULL : cn_flow_find(e->endpoints, p, local, remote);
 
 	if (f == NULL) { /* closed or forgotten since it was sent */

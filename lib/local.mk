@@ -17,6 +17,17 @@ noinst_LTLIBRARIES += \
 	lib/libcn_link.la lib/libcn_coll.la lib/libcn_node.la lib/libcn_ipc.la \
 	lib/libcn_client.la lib/libcn_all.la
 
+# Automake then prefixes each object with its module, so that no two in libcn_all.la have one name.
+lib_libcn_util_la_CFLAGS = $(AM_CFLAGS)
+lib_libcn_proto_la_CFLAGS = $(AM_CFLAGS)
+lib_libcn_topo_la_CFLAGS = $(AM_CFLAGS)
+lib_libcn_sched_la_CFLAGS = $(AM_CFLAGS)
+lib_libcn_link_la_CFLAGS = $(AM_CFLAGS)
+lib_libcn_coll_la_CFLAGS = $(AM_CFLAGS)
+lib_libcn_node_la_CFLAGS = $(AM_CFLAGS)
+lib_libcn_ipc_la_CFLAGS = $(AM_CFLAGS)
+lib_libcn_client_la_CFLAGS = $(AM_CFLAGS)
+
 lib_libcn_util_la_SOURCES = \
 	lib/util/ascending.h \
 	lib/util/bits.h \

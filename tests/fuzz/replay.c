@@ -19,7 +19,7 @@
 #include "util/util.h"
 
 #define INPUT_MAX (1u << 20)
-#define MUTATIONS 1000
+#define MUTATIONS 500
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);

@@ -12,6 +12,9 @@ need attacker
 export COLLNET_ENCAPSULATION=raw # what the attacker reads and forges
 
 host_commands await
+CALLS=600 # of each job
+! is_long || CALLS=2000
+export CALLS
 
 # Ranks 0 and 1 run three jobs, and one more when the attacker is done; rank 2 attacks as soon as the
 # first job moves.
@@ -40,7 +43,7 @@ job() {
 	: >"$HERE/go"
 ) &
 for j in 1 2 3; do
-	job "job$j" 2000
+	job "job$j" "$CALLS"
 done
 await "$HERE/done" 40 || exit 1
 job after 20

@@ -89,7 +89,11 @@ done
 
 # Permutations, with the nodes numbered by the topology and in rank order.
 for aware in on off; do
-	for net in "4x2 shift" "4x2 edge-colour" "4x2 xor" "6 shift" "6 edge-colour" "5 edge-colour"; do
+	nets="4x2 edge-colour,6 shift"
+	! is_long && [ $aware = off ] || nets="$nets,4x2 shift,4x2 xor,6 edge-colour,5 edge-colour"
+	IFS=,
+	for net in $nets; do
+		unset IFS
 		p=${net#* }
 		bench --shape "${net% *}" --rate 20mbit -- alltoall --sizes 1,10k --iterations 3 \
 			--algorithm shuffle --permutation "$p" --contention-aware $aware

@@ -11,7 +11,7 @@ need greedy
 host_commands await
 
 MAPS=200
-[ "${LONG:-no}" = no ] || MAPS=600
+! is_long || MAPS=600
 export MAPS
 collnet lab run --timeout 200 "$patient" --shape 2 --keep-logs "$PWD" -- sh -c '
 	collnet bench barrier --iterations 1000000 >$HERE/bench.$COLLNET_RANK 2>&1 &

@@ -14,6 +14,11 @@ fail() {
 	exit 1
 }
 
+# Whether everything is wanted that takes long.
+is_long() {
+	[ "${LONG:-no}" = yes ]
+}
+
 skip() {
 	echo "skip: $*"
 	exit 77

@@ -74,7 +74,7 @@ compile alltoall:shuffle allgather:ring bcast:binary barrier:doubling
 run 2 0 1 7 3000
 echo "ok: six hosts, $(($(date +%s) - began)) s"
 
-if [ "${LONG:-no}" = yes ]; then
+if is_long; then
 	began=$(date +%s)
 	chain 4 8 >net
 	compile alltoall:aapc

@@ -19,7 +19,7 @@ COLLNET_MODE=direct try 3 threads --shape 3 --rate none --no-daemons
 COLLNET_MODE=direct COLLNET_SPIN=1 try 2 "threads 8" --shape 2 --rate none --no-daemons
 
 # Where LONG is yes: the whole library is compiled.
-[ "${LONG:-no}" = yes ] || exit 0
+is_long || exit 0
 cat >probe.c <<-'EOS'
 	#include <pthread.h>
 	static int x;

@@ -36,7 +36,7 @@ has "bytes sent, .* expected: rank .*does not match" out
 # Blocks of any sizes, and much for one rank from all the others: the windows keep all queues below
 # their limits.
 nets="--shape 4x2,--shape 3x2 --ranks-per-node 2"
-[ "${LONG:-no}" = no ] || nets="$nets,--shape 16,--shape 8x2"
+! is_long || nets="$nets,--shape 16,--shape 8x2"
 IFS=,
 for net in $nets; do
 	unset IFS

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # timeout: 600
 #
-# collnet schedule --check, as it is installed, on random trees of 2 to 64 hosts, 100 or TREES of them.
+# collnet schedule --check, as it is installed, on random trees of 2 to 64 hosts, 30 or TREES of them
+# (100 where LONG is yes).
 # The phases of all-to-all and allgather, scatter and gather are as few as this script itself counts
 # that there must be; and two messages of the all-to-all that change places are refused with both of
 # them and the link, whenever this script finds them on it, and only then.
@@ -14,7 +15,9 @@ set -u
 [ "${1:-}" = tree ] || cd "$(dirname "$0")/../.." || exit 1
 self=$PWD/tests/meta/schedules.sh
 collnet=$PREFIX/bin/collnet
-trees=${TREES:-100}
+trees=30
+[ "${LONG:-no}" = no ] || trees=100
+trees=${TREES:-$trees}
 first=${FIRST_SEED:-1}
 
 hosts_of() {

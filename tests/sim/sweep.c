@@ -3,7 +3,7 @@
  * Many scenarios, one per seed, each under all oracles; and `soak`, the same for a given time.
  *
  *   sweep [--seeds N] [--first N] [--verbose]   seeds first .. first + N - 1 (1 .. 240,
- *                                               with sanitizers 1 .. 120)
+ *                                               with sanitizers 1 .. 60)
  *   sweep --seed N [--verbose]                  one of them
  *   soak --seconds N [--first N]                as many as there is time for
  *   --loss PPM                                  with each: instead of its faults, every link
@@ -21,7 +21,7 @@
 #include "util/clock.h"
 
 #ifdef __SANITIZE_ADDRESS__
-#define SEEDS 120
+#define SEEDS 60
 #else
 #define SEEDS 240
 #endif

@@ -3,7 +3,7 @@
 # addresses of two nodes that run a job: goodbyes, restarts, other incarnations, session frames, invented nodes,
 # floods, wrong headers of the encapsulations. The jobs end well with every byte right, no node is reported lost,
 # and no log fills. On version 0.1 bye, unibye, restart and life each end the job.
-# run: asan
+# run: asan-long
 # concurrent: yes
 # timeout: 900
 . "$(dirname "$0")/lib.sh"

@@ -2,7 +2,7 @@
 # Every call of the library, through the daemon and directly, with memory of every kind.
 # timeout: 400
 # concurrent: yes
-# run: asan
+# run: asan-long
 . "$(dirname "$0")/lib.sh"
 need_lab
 need calls

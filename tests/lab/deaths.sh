@@ -4,6 +4,7 @@
 # machine may be busy, this looks for 3.5, one time of three, and prints what it found.
 # run: asan-long
 # timeout: 600
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need api

@@ -2,6 +2,7 @@
 # The errors of programs when a node, its interface or a descriptor disappears, how soon, and that the end of a
 # context does not wait for a node that was given up.
 # timeout: 400
+# concurrent: yes
 . "$(dirname "$0")/lib.sh"
 need_lab
 need departures

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Persistent operations, through the daemon and directly.
-# run: asan
+# run: asan-long
 # timeout: 300
 # concurrent: yes
 . "$(dirname "$0")/lib.sh"

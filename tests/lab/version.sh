@@ -2,7 +2,7 @@
 # A host that speaks another wire version: the ranks that miss its rank name it, and so does status.
 # Status also names one of another encapsulation, one with the name of the node or of another one, and
 # another cluster.
-# run: asan
+# run: asan-long
 # timeout: 300
 # concurrent: yes
 . "$(dirname "$0")/lib.sh"

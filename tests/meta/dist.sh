@@ -35,7 +35,7 @@ if [ "${LONG:-no}" = yes ]; then
 	run -j"${JOBS:-1}" distcheck check_PROGRAMS="$tests" TESTS="$tests" \
 		DISTCHECK_CONFIGURE_FLAGS='CFLAGS="-O0 -Wno-error"'
 else
-	run dist-xz
+	XZ_OPT=-0 run dist-xz
 fi
 [ -d .git ] && command -v git >/dev/null || exit 0
 git ls-files | grep -v '^\.gitignore$\|/\.gitignore$' | sort >"$t/repository" || exit 0

@@ -304,8 +304,7 @@ static void make_tombstone(struct cn_node *n, struct cn_rtx_frame *f)
 	f->type = CN_TYPE_CONTROL;
 }
 
-/* Abandons the frames with this token (NULL: copies) of at least `least` bytes. */
-static void abandon(struct cn_node *n, const void *token, uint32_t least)
+void cn_node_abandon(struct cn_node *n, void *token)
 {
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
@@ -313,21 +312,33 @@ static void abandon(struct cn_node *n, const void *token, uint32_t least)
 		for (uint32_t seq = p->tx.queue.una; seq != p->tx.queue.end; seq++) {
 			struct cn_rtx_frame *f = cn_rtx_at(&p->tx.queue, seq);
 
-			if (f->token == token && f->len >= least) {
+			if (f->token == token) {
 				make_tombstone(n, f);
 			}
 		}
 	}
 }
 
-void cn_node_abandon(struct cn_node *n, void *token)
-{
-	abandon(n, token, 0);
-}
-
 void cn_node_abandon_longer(struct cn_node *n, uint32_t mtu)
 {
-	abandon(n, NULL, mtu > n->header ? mtu - n->header + 1 : 1);
+	const uint32_t fits = mtu > n->header ? mtu - n->header : 0;
+
+	for (uint32_t i = 0; i < n->npeers; i++) {
+		struct cn_peer *p = n->peers[i];
+
+		for (uint32_t seq = p->tx.queue.una; seq != p->tx.queue.end; seq++) {
+			struct cn_rtx_frame *f = cn_rtx_at(&p->tx.queue, seq);
+			void *token = f->token;
+
+			if (!f->owned || f->len <= fits) {
+				continue;
+			}
+			make_tombstone(n, f);
+			if (token != NULL) {
+				n->ops->acked(n->ctx, token, f->refused);
+			}
+		}
+	}
 }
 
 bool cn_node_has_buffer(const struct cn_node *n)

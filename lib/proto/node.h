@@ -212,8 +212,9 @@ bool cn_node_request_acks(struct cn_node *n, const void *token);
  * reads nothing else of it.
  */
 void cn_node_abandon(struct cn_node *n, void *token);
-/* The same for copied frames (their call is over) that exceed this MTU, the interface's new one:
- * the frames that follow would wait for them. */
+/* The same for frames in buffers of the pool (their calls are over) that exceed this MTU, the
+ * interface's new one: the frames that follow would wait for them. Those with a token get acked().
+ */
 void cn_node_abandon_longer(struct cn_node *n, uint32_t mtu);
 
 /* Buffers of the node's pool, for a full payload and CN_WIRE_HEADER bytes before it, which are the

@@ -337,7 +337,7 @@ static void node_abandon__sequence_goes_on(void **state)
 
 /* A stream in buffers of the pool that was handed over: they come back whatever happens to it. */
 static struct cn_peer *owned_peer;
-static uint32_t owned_left;
+static uint32_t owned_left, owned_acks;
 static uint8_t owned_token;
 
 static bool owned_pull(void *ctx, cn_time now, struct cn_tx *out)
@@ -367,12 +367,13 @@ static void owned_acked(void *ctx, void *token, bool refused)
 	(void)ctx;
 	(void)refused;
 	assert_ptr_equal(token, &owned_token);
+	owned_acks++;
 }
 
 static void node_owned__buffers_return(void **state)
 {
 	(void)state;
-	for (int how = 0; how < 5; how++) {
+	for (int how = 0; how < 6; how++) {
 		struct pair *p = pair_up(2, SEED);
 		struct cn_node *n = p->nodes[0].node;
 		const uint32_t fits = cn_encapsulation_bytes(n->config.encapsulation) +
@@ -384,6 +385,7 @@ static void node_owned__buffers_return(void **state)
 		n->ops = &ops;
 		owned_peer = pair_peer(p, 0, 1);
 		owned_left = 10;
+		owned_acks = 0;
 		p->cut[0][1] = true;
 		p->ns_per_byte = 0;
 		pair_poke(p);
@@ -392,13 +394,18 @@ static void node_owned__buffers_return(void **state)
 			assert_true(cn_node_detach(n, &owned_token, 0));
 		} else if (how == 2) {
 			cn_node_abandon(n, &owned_token);
-		} else if (how >= 3) { /* those that do not fit, and only those */
+		} else if (how == 3 || how == 4) { /* those that do not fit, and only those */
 			assert_true(cn_node_detach(n, &owned_token, 0));
 			cn_node_abandon_longer(n, how == 3 ? fits - 1 : fits);
+		} else if (how == 5) { /* of messages to endpoints, which are not detached */
+			cn_node_abandon_longer(n, fits - 1);
+			assert_int_equal(owned_acks, 10);
 		}
 		p->cut[0][1] = false;
 		pair_run(p, 2000 * CN_MS);
-		assert_int_equal(p->nodes[1].control_received, how == 2 || how == 3 ? 0 : 10);
+		assert_int_equal(p->nodes[1].control_received,
+				 how == 2 || how == 3 || how == 5 ? 0 : 10);
+		assert_int_equal(owned_acks, how == 0 || how == 5 ? 10 : 0);
 		assert_int_equal(n->pool.free, n->pool.count);
 		pair_free(p);
 	}

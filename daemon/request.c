@@ -143,7 +143,9 @@ bool cn_slot_late(struct cn_op_slot *op)
 {
 	struct cn_err err;
 
-	cn_fail(&err, COLLNET_ETIMEOUT, "the deadline passed before collnetd received the call");
+	cn_fail(&err, COLLNET_ETIMEOUT,
+		"the deadline passed before collnetd on node %s received the call",
+		op->client->daemon->runtime.node);
 	return cn_slot_refused(op, &err);
 }
 

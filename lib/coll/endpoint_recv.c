@@ -403,8 +403,9 @@ void cn_recv_expire(struct cn_recv *r, cn_time now)
 	struct cn_err err;
 
 	if (f == NULL) {
-		cn_fail(&err, COLLNET_ETIMEOUT, "no message arrived at endpoint %u in time",
-			r->ep->number);
+		cn_fail(&err, COLLNET_ETIMEOUT,
+			"no message arrived at endpoint %u of node %s in time", r->ep->number,
+			r->ep->all->engine->config.node.name);
 	} else {
 		cn_fail(&err, COLLNET_ETIMEOUT,
 			"a message of %u bytes from endpoint %u of node %s did not arrive in time: "

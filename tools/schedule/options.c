@@ -30,7 +30,7 @@ static const char help_text[] =
 	"  --root HOST           root of bcast, scatter, gather and reduce: a name or a rank (0)\n"
 	"  --encapsulation udp|tcp|raw  of the frames, for predicted times (udp)\n"
 	"  --authenticated       frames have a tag, as in a cluster with a key\n"
-	"  --segment BYTES       segment size of pipelined algorithms (by the cost model)\n"
+	"  --segment BYTES       with bcast: segment size of pipelined algorithms (by the cost model)\n"
 	"  --schedule FILE       read a schedule, as --emit text writes it, instead of planning\n"
 	"\n"
 	"what to show:\n"

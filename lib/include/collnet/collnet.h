@@ -225,8 +225,9 @@ const char *collnet_team_node(const collnet_team_t *t, uint32_t rank);
 #define COLLNET_WINDOW_OFF  UINT32_MAX /**< no global window */
 
 /**
- * How a collective operation runs. collnet_coll_options_init() fills in the defaults. The fields
- * do not change the result; all except timeout_ms and persistent must be equal on all ranks.
+ * How a collective operation runs. collnet_coll_options_init() fills in the defaults. The fields,
+ * except user_op and the algorithm of a floating-point reduction, do not change the result; all
+ * except timeout_ms and persistent must be equal on all ranks.
  */
 struct collnet_coll_options {
 	size_t size; /**< sizeof(struct collnet_coll_options) */

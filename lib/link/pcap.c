@@ -150,7 +150,9 @@ static void receive_frame(u_char *user, const struct pcap_pkthdr *h, const u_cha
 	} else {
 		memcpy(s->data, data, len);
 	}
-	if (cn_link_decapsulate(s->data, len, p->ethertype, false, &s->frame)) {
+	/* A frame without a byte of collnet's is none, as for the other links. */
+	if (cn_link_decapsulate(s->data, len, p->ethertype, false, &s->frame) &&
+	    s->frame.left > 0) {
 		p->taken++;
 	}
 }

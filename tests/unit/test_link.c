@@ -142,6 +142,28 @@ static void filter__own_foreign_and_tagged_frames_are_not_seen(void **state)
 	assert_int_equal(n.ring_drops, 0);
 }
 
+/* Frames of nothing but headers, which another host can send, and the one after them. */
+static void empty__is_not_seen(void **state)
+{
+	struct sockaddr_ll to = { .sll_family = AF_PACKET,
+				  .sll_protocol = htons(ETHERTYPE),
+				  .sll_ifindex = (int)if_nametoindex("a0") };
+	struct cn_frame f = link_frame(link_a->mac, link_b->mac, ETHERTYPE, 0, 0);
+	const int fd = socket(AF_PACKET, SOCK_RAW, 0);
+
+	(void)state;
+	f.head_len = CN_ETH_HEADER;
+	assert_int_equal(sendto(fd, f.head, CN_ETH_HEADER, 0, (void *)&to, sizeof(to)),
+			 CN_ETH_HEADER);
+	close(fd);
+	if (link_encapsulation != CN_ENCAPSULATION_RAW) {
+		assert_int_equal(cn_link_send(link_a, &f, 1), 1);
+	}
+	link_send_from(link_a, link_a->mac, link_b->mac, ETHERTYPE, 7, 100);
+	link_expect(link_b, 7);
+	link_assert_silent(link_b);
+}
+
 /* A full frame with a tag of VLAN 0, as a switch or a card sends it, is a frame of this network. */
 static void priority_tag__is_taken_out(void **state)
 {
@@ -403,7 +425,7 @@ static void jumbo__queue_holds_what_was_asked_for(void **state)
 		TEST(broadcast__others_only, k), TEST(send__too_long_is_lost_and_counted, k),      \
 		TEST(queue__full_is_said_and_nothing_is_lost, k),                                  \
 		TEST(down__said_once_and_back_again, k), TEST(jumbo__whole_frames, k),             \
-		TEST(jumbo__queue_holds_what_was_asked_for, k),                                    \
+		TEST(empty__is_not_seen, k), TEST(jumbo__queue_holds_what_was_asked_for, k),       \
 		cmocka_unit_test_prestate_setup_teardown(gone__interface_deleted, link_set_up,     \
 							 link_tear_down_gone, k)
 

@@ -15,6 +15,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +30,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define LISTENS 10 /* TCP_LISTEN, which <linux/tcp.h> and <netinet/tcp.h> define differently */
+
 struct holder {
-	long pid; /* 0: unknown */
+	bool known; /* its user */
+	long pid;   /* 0: unknown, or in a PID namespace that this process does not see */
 	long uid;
 };
 
@@ -38,6 +45,8 @@ static int lock_conflict(const char *interface, uint16_t ethertype, const struct
 
 	if (h->pid > 0) {
 		snprintf(who, sizeof(who), " (process %ld of user %ld)", h->pid, h->uid);
+	} else if (h->known) {
+		snprintf(who, sizeof(who), " (of user %ld)", h->uid);
 	}
 	return cn_fail(
 		err, COLLNET_EIFACE,
@@ -112,27 +121,81 @@ static int lock_file(const char *dir, const char *interface, uint16_t ethertype,
 
 /* ---- the name ------------------------------------------------------------------------- */
 
+/* True if this message of the kernel is about a socket of that name; then *uid is its user. */
+static bool is_of(struct nlmsghdr *h, const char *name, size_t len, long *uid)
+{
+	const struct rtattr *a = (void *)((struct unix_diag_msg *)NLMSG_DATA(h) + 1);
+	int left = (int)h->nlmsg_len - (int)NLMSG_LENGTH(sizeof(struct unix_diag_msg));
+	bool same = false, has_user = false;
+
+	for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+		if (a->rta_type == UNIX_DIAG_NAME) {
+			same = RTA_PAYLOAD(a) == len && memcmp(RTA_DATA(a), name, len) == 0;
+		} else if (a->rta_type == UNIX_DIAG_UID) {
+			has_user = true;
+			*uid = *(const uint32_t *)RTA_DATA(a);
+		}
+	}
+	return same && has_user;
+}
+
+/* Finds the user whose socket listens on the name, in the kernel's list (since Linux 5.3). */
+static bool find_listener(const struct sockaddr_un *name, socklen_t len, long *uid)
+{
+	const struct {
+		struct nlmsghdr header;
+		struct unix_diag_req r;
+	} request = { { .nlmsg_len = sizeof(request),
+			.nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		      { .sdiag_family = AF_UNIX,
+			.udiag_states = 1u << LISTENS,
+			.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_UID } };
+	union {
+		struct nlmsghdr first;
+		char bytes[32768];
+	} buf;
+	const size_t bytes = len - offsetof(struct sockaddr_un, sun_path);
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	bool found = false, more = fd >= 0 && send(fd, &request, sizeof(request), 0) > 0;
+
+	while (more && !found) {
+		ssize_t n = recv(fd, &buf, sizeof(buf), 0);
+		struct nlmsghdr *h = &buf.first;
+
+		/* The list ends with a message of another type, as an error does. */
+		more = n > 0 && h->nlmsg_type == SOCK_DIAG_BY_FAMILY;
+		for (; more && !found && NLMSG_OK(h, (size_t)n); h = NLMSG_NEXT(h, n)) {
+			found = h->nlmsg_type == SOCK_DIAG_BY_FAMILY &&
+				is_of(h, name->sun_path, bytes, uid);
+		}
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	return found;
+}
+
 /*
  * The credentials of the process that listens on the name. False: its backlog is full of
- * connections, which it never accepts.
+ * connections, which it never accepts; then its user may be known all the same.
  */
 static bool name_holder(const struct sockaddr_un *name, socklen_t len, struct holder *h)
 {
 	struct ucred cred = { .pid = 0 };
 	socklen_t size = sizeof(cred);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	h->pid = 0;
 	bool answers = true;
 
+	*h = (struct holder){ .known = false };
 	if (fd < 0) {
 		return true;
 	}
 	if (connect(fd, (const struct sockaddr *)name, len) != 0) {
 		answers = errno != EAGAIN;
+		h->known = !answers && find_listener(name, len, &h->uid);
 	} else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0) {
-		h->pid = cred.pid;
-		h->uid = (long)cred.uid;
+		*h = (struct holder){ true, cred.pid, (long)cred.uid };
 	}
 	close(fd);
 	return answers;
@@ -142,7 +205,7 @@ static bool is_trusted(const struct holder *h, const char *dir)
 {
 	struct stat st;
 
-	return h->pid > 0 &&
+	return h->known &&
 	       (h->uid == 0 || h->uid == (long)geteuid() ||
 		(lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && h->uid == (long)st.st_uid));
 }
@@ -180,7 +243,7 @@ static int lock_name(const char *dir, bool is_only_lock, unsigned int index, uin
 	}
 	cn_log(COLLNET_LOG_WARNING,
 	       "the lock's name collnet/%u/%04x is held by process %ld of user %ld, which is ignored",
-	       index, ethertype, h->pid, h->pid > 0 ? h->uid : -1);
+	       index, ethertype, h->pid, h->known ? h->uid : -1);
 	return COLLNET_OK;
 }
 

@@ -5,6 +5,8 @@
  */
 #include "node/lock.h"
 
+#include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,7 +115,54 @@ static void take__asked_again_and_again(void **state)
 		assert_int_equal(cn_lock_acquire("/nonexistent/x", "lo", ethertype, &two, NULL),
 				 COLLNET_EIFACE);
 	}
+	/* Now one that has the file: of no other user, and so not ignored. */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cn_lock_acquire(dir, "lo", ethertype, &two, NULL), COLLNET_EIFACE);
+		assert_true(two.file_fd == -1 && two.name_fd == -1);
+	}
 	cn_lock_release(&one);
+}
+
+/* A program in a container that uses the host's network, whose processes it does not see. */
+static void take__asked_from_another_pid_namespace(void **state)
+{
+	struct cn_lock one = CN_LOCK_NONE, two = CN_LOCK_NONE;
+	const uid_t uid = geteuid();
+	struct cn_err err;
+	char map[32];
+	int status, fd;
+	pid_t pid;
+
+	(void)state;
+	snprintf(map, sizeof(map), "%ld %ld 1", (long)uid, (long)uid);
+	assert_int_equal(cn_lock_acquire("/nonexistent/x", "lo", ethertype, &one, NULL),
+			 COLLNET_OK);
+	pid = fork();
+	if (pid == 0) {
+		if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0 ||
+		    (fd = open("/proc/self/uid_map", O_WRONLY)) < 0 ||
+		    write(fd, map, strlen(map)) < 0) {
+			_exit(77);
+		}
+		pid = fork(); /* the first process of the namespace */
+		if (pid == 0) {
+			_exit(cn_lock_acquire("/nonexistent/x", "lo", ethertype, &two, &err) ==
+						      COLLNET_EIFACE &&
+					      strstr(err.text, "program (of user ") != NULL
+				      ? 0
+				      : 1);
+		}
+		_exit(waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)
+									   : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	cn_lock_release(&one);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77) {
+		print_message("skipped: this system refuses user namespaces\n");
+		skip();
+	}
+	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void take__no_directory_of_others(void **state)
@@ -133,10 +182,10 @@ static void squat(int ready, int end)
 {
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "collnet/1/%04x", ethertype);
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	char none;
+	int fd;
 
-	if (setresuid(65001, 65001, 65001) != 0 ||
+	if (setresuid(65001, 65001, 65001) != 0 || (fd = socket(AF_UNIX, SOCK_STREAM, 0)) < 0 ||
 	    bind(fd, (struct sockaddr *)&name,
 		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) != 0 ||
 	    listen(fd, 1) != 0 || write(ready, "x", 1) != 1 || read(end, &none, 1) != 0) {
@@ -211,6 +260,7 @@ int main(void)
 		cmocka_unit_test(take__no_directory_of_others),
 		cmocka_unit_test(take__the_file_before_the_interface_exists),
 		cmocka_unit_test(take__asked_again_and_again),
+		cmocka_unit_test(take__asked_from_another_pid_namespace),
 		cmocka_unit_test(take__name_of_another_user_counts_nothing),
 		cmocka_unit_test(take__each_network_namespace_has_its_own),
 	};

@@ -247,6 +247,17 @@ void cn_runtime_descriptors(const struct cn_runtime *s, struct pollfd p[2])
 	p[1] = (struct pollfd){ .fd = s->link->send_fd, .events = POLLOUT };
 }
 
+/* Waits for events of the first n descriptors. A link that was full is tried again once it is
+ * writable. */
+static void wait_for_link(struct cn_runtime *s, struct pollfd *p, nfds_t n, cn_time timeout)
+{
+	const struct timespec ts = cn_timespec(timeout);
+
+	if (ppoll(p, n, &ts, NULL) > 0 && (p[n - 1].revents & ~POLLIN) != 0) {
+		cn_poller_writable(s->poller);
+	}
+}
+
 bool cn_runtime_drain(struct cn_runtime *s, cn_time until)
 {
 	for (;;) {
@@ -254,16 +265,14 @@ bool cn_runtime_drain(struct cn_runtime *s, cn_time until)
 		cn_time now = cn_now(), wake;
 		bool drained = cn_engine_drain(s->engine);
 		int work = cn_poller_poll(s->poller, now);
-		struct timespec ts;
 
 		if (work < 0 || now >= until || (drained && work == 0)) {
 			return work == 0 && drained;
 		}
 		wake = cn_min_time(until, cn_poller_deadline(s->poller));
 		if (work == 0 && wake > now) {
-			ts = cn_timespec(wake - now);
 			cn_runtime_descriptors(s, p);
-			ppoll(p, cn_poller_blocked(s->poller) ? 2 : 1, &ts, NULL);
+			wait_for_link(s, p, cn_poller_blocked(s->poller) ? 2 : 1, wake - now);
 		}
 	}
 }
@@ -271,6 +280,7 @@ bool cn_runtime_drain(struct cn_runtime *s, cn_time until)
 /* Sends what is queued, at most until `until`. True: the queue is empty. */
 static bool flush(struct cn_runtime *s, cn_time until)
 {
+	cn_poller_writable(s->poller); /* which the link may have become since the last poll */
 	for (;;) {
 		cn_time now = cn_now();
 		int work = cn_poller_poll(s->poller, now);
@@ -286,7 +296,7 @@ static bool flush(struct cn_runtime *s, cn_time until)
 			return false;
 		}
 		if (work == 0) {
-			poll(&p, 1, (int)((until - now) / CN_MS) + 1);
+			wait_for_link(s, &p, 1, until - now);
 		}
 	}
 }

@@ -48,6 +48,66 @@ static void close__says_goodbye(void **state)
 	assert_true(cn_now() < until);
 }
 
+/* A link that takes one frame at a time, and refuses each once although its descriptor is writable.
+ */
+static const struct cn_link_ops *real;
+static uint32_t polls, refusals;
+static bool refuses;
+
+static size_t counting_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
+{
+	polls++;
+	return real->recv(l, out, max);
+}
+
+static int reluctant_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
+{
+	refuses = !refuses;
+	refusals += refuses;
+	return refuses || n == 0 ? 0 : real->send(l, frames, 1);
+}
+
+/* A daemon's goodbyes, and what was queued before, leave a link that is full now and then; without
+ * waiting. */
+static void close__full_link_is_tried_again(void **state)
+{
+	static struct cn_link_ops reluctant;
+	const cn_time until = cn_now() + RUNTIME_LONG;
+	struct cn_err err = { 0 };
+	struct runtime_rank r[2];
+
+	(void)state;
+	for (uint32_t blocked = 0; blocked < 2; blocked++) {
+		runtime_open_as(runtime_on_lo("a"), &runtime_a);
+		runtime_open_as(runtime_on_lo("b"), &runtime_b);
+		runtime_join_both(r);
+		cn_poller_set_event_driven(runtime_b.poller);
+		real = runtime_b.link->ops;
+		reluctant = *real;
+		reluctant.recv = counting_recv;
+		reluctant.send = reluctant_send;
+		runtime_b.link->ops = &reluctant;
+		cn_engine_fail(runtime_b.engine, cn_now(), COLLNET_EIFACE, "the reason");
+		refuses = false;
+		if (blocked) { /* and nobody has waited for it since */
+			cn_poller_poll(runtime_b.poller, cn_now());
+			assert_true(cn_poller_blocked(runtime_b.poller));
+		}
+		polls = refusals = 0;
+		runtime_b.bye = CN_BYE_PROCESS;
+		cn_runtime_close(&runtime_b, blocked ? 0 : RUNTIME_LONG);
+		if (!blocked) {
+			assert_true(refusals >= 2 && polls <= 4 * refusals);
+		}
+		while (cn_member_check(r[0].member, &err) == COLLNET_OK) {
+			assert_true(cn_now() < until);
+			cn_poller_poll(runtime_a.poller, cn_now());
+		}
+		runtime_assert_words(err.text, "the reason");
+		cn_runtime_close(&runtime_a, RUNTIME_LONG);
+	}
+}
+
 static void on_sent(struct cn_done *done, int status, const char *text)
 {
 	(void)done;
@@ -191,6 +251,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(close__says_goodbye),
+		cmocka_unit_test(close__full_link_is_tried_again),
 		cmocka_unit_test(drain__until_all_is_acknowledged),
 		cmocka_unit_test(check__says_what_happened),
 		cmocka_unit_test(check__finds_the_carrier_lost),

@@ -82,7 +82,8 @@ bool cn_link_lacks_address(const char *kind, const char *interface)
 {
 	const int fd = cn_link_is_udp(kind) ? socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
 	struct sockaddr_in a;
-	const bool lacks = fd >= 0 && cn_udp_own_address(fd, interface, &a, NULL) != COLLNET_OK;
+	const bool lacks = fd >= 0 &&
+			   cn_udp_own_address(fd, interface, NULL, &a, NULL) != COLLNET_OK;
 
 	if (fd >= 0) {
 		close(fd);

@@ -53,10 +53,15 @@ int cn_udp_address_order(const void *a, const void *b)
 		       : (int)x->sin_port - (int)y->sin_port;
 }
 
-int cn_udp_own_address(int fd, const char *interface, struct sockaddr_in *out, struct cn_err *err)
+int cn_udp_own_address(int fd, const char *interface, const struct sockaddr_in *former,
+		       struct sockaddr_in *out, struct cn_err *err)
 {
 	struct ifreq r = { .ifr_addr.sa_family = AF_INET };
 
+	if (former != NULL) {
+		memcpy(&r.ifr_addr, former,
+		       sizeof(*former)); /* the one that the kernel looks for first */
+	}
 	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", interface);
 	if (ioctl(fd, SIOCGIFADDR, &r) < 0) {
 		return cn_fail(err, COLLNET_EIFACE,

@@ -24,8 +24,10 @@ bool cn_udp_address_get(const uint8_t mac[6], struct sockaddr_in *out);
 /* The order of two struct sockaddr_in, for qsort() and bsearch(). */
 int cn_udp_address_order(const void *a, const void *b);
 
-/* The first IPv4 address of an interface, asked for with any socket `fd`. COLLNET_EIFACE: none. */
-int cn_udp_own_address(int fd, const char *interface, struct sockaddr_in *out, struct cn_err *err);
+/* The former IPv4 address of an interface if it still has that one, or else (also NULL) its first,
+ * asked for with any socket `fd`. COLLNET_EIFACE: none. */
+int cn_udp_own_address(int fd, const char *interface, const struct sockaddr_in *former,
+		       struct sockaddr_in *out, struct cn_err *err);
 
 /* The destinations of a broadcast. */
 struct cn_udp_peers {

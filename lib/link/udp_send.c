@@ -98,8 +98,8 @@ static int check_interface(struct udp_link *u)
 	struct sockaddr_in now;
 	struct cn_err err;
 
-	u->link.moved = cn_udp_own_address(u->link.send_fd, u->link.interface, &now, &err) !=
-				COLLNET_OK ||
+	u->link.moved = cn_udp_own_address(u->link.send_fd, u->link.interface, &u->self, &now,
+					   &err) != COLLNET_OK ||
 			now.sin_addr.s_addr != u->self.sin_addr.s_addr;
 	return u->link.moved						? EADDRNOTAVAIL
 	       : cn_interface_is_up(u->link.send_fd, u->link.interface) ? 0

@@ -299,8 +299,9 @@ int cn_link_open_udp(const struct cn_link_config *c, const struct cn_interface *
 	u->link.mtu = i->mtu;
 	memcpy(u->link.interface, i->name, sizeof(i->name));
 	u->link.recv_fd = u->link.send_fd = open_socket(c);
-	rc = u->link.recv_fd < 0 ? cn_link_refused(i->name, "UDP socket", errno, err)
-				 : cn_udp_own_address(u->link.recv_fd, i->name, &u->self, err);
+	rc = u->link.recv_fd < 0
+		     ? cn_link_refused(i->name, "UDP socket", errno, err)
+		     : cn_udp_own_address(u->link.recv_fd, i->name, NULL, &u->self, err);
 	if (rc == COLLNET_OK) {
 		rc = copy_peers(u, c, err);
 	}

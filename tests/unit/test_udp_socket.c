@@ -280,6 +280,30 @@ static void udp_link__moves(void **state)
 				"ip addr add 127.0.0.1/8 dev lo"));
 }
 
+/* An address that is no longer the interface's first, where one host cannot be reached. */
+static void udp_link__another_address_is_first(void **state)
+{
+	struct sockaddr_in nowhere = { .sin_family = AF_INET, .sin_port = htons(40000) };
+	struct cn_frame f = make(b->mac, 1, 100), lost;
+	struct cn_link_counters n;
+	uint8_t mac[6];
+
+	(void)state;
+	nowhere.sin_addr.s_addr = htonl(0x0a420001); /* 10.66.0.1 */
+	cn_udp_address_put(mac, &nowhere);
+	lost = make(mac, 2, 100);
+	assert_true(run_command(
+		"ip addr add 10.7.0.1/8 scope host dev lo && ip addr del 127.0.0.1/8 dev lo && "
+		"ip addr add 127.0.0.1/8 dev lo && ip route add blackhole 10.66.0.1"));
+	assert_int_equal(cn_link_send(a, &lost, 1), 1);
+	assert_false(a->moved);
+	cn_link_counters(a, &n);
+	assert_int_equal(n.send_errors, 1);
+	assert_int_equal(cn_link_send(a, &f, 1), 1);
+	assert_true(
+		run_command("ip route del blackhole 10.66.0.1 && ip addr del 10.7.0.1/8 dev lo"));
+}
+
 /* What is dropped does not keep the caller. */
 static void udp_link__drops_in_parts(void **state)
 {
@@ -486,6 +510,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(udp_link__silent_hosts_leave_room, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__moves, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(udp_link__another_address_is_first, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__drops_in_parts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__counts_what_the_kernel_drops, set_up,
 						tear_down),

@@ -319,6 +319,8 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/wireup_path.c
 
 lib_libcn_node_la_SOURCES = \
+	lib/node/descriptor.c \
+	lib/node/descriptor.h \
 	lib/node/helper.c \
 	lib/node/helper.h \
 	lib/node/key.c \
@@ -349,6 +351,8 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/fork.c \
 	lib/client/launcher.c \
 	lib/client/options.c \
+	lib/client/periodic.c \
+	lib/client/periodic.h \
 	lib/client/persistent.c \
 	lib/client/pmi.c \
 	lib/client/reduce.c \

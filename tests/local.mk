@@ -41,6 +41,7 @@ unit_tests = \
 	tests/unit/test_daemon_interface \
 	tests/unit/test_daemon_request \
 	tests/unit/test_derive \
+	tests/unit/test_descriptor \
 	tests/unit/test_draw \
 	tests/unit/test_emit \
 	tests/unit/test_emit_mpi \
@@ -122,6 +123,7 @@ unit_tests = \
 	tests/unit/test_peer \
 	tests/unit/test_peer_table \
 	tests/unit/test_pending \
+	tests/unit/test_periodic \
 	tests/unit/test_permutation \
 	tests/unit/test_poller \
 	tests/unit/test_pool \

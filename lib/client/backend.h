@@ -21,6 +21,7 @@
 #include "coll/combine.h"
 #include "coll/engine.h"
 #include "ipc/msg.h"
+#include "node/descriptor.h"
 #include "util/clock.h"
 
 struct cn_backend;
@@ -192,7 +193,8 @@ struct collnet {
 	unsigned long polling;	/* the thread that polls the backend for all; 0: none */
 	bool asleep;		/* it sleeps, without the lock */
 	uint32_t *futex;	/* on which it sleeps; NULL: on descriptors */
-	int wake_fd;		/* an eventfd, to wake it */
+	int wake_fd[2];		/* a pipe, to wake it */
+	struct cn_descriptor_id wake_id;
 	struct cn_thread_error errors;
 	struct cn_err err;  /* of a call that is failing: cn_leave() keeps it for the thread */
 	struct cn_err gone; /* code != 0: the context is broken, with the reason */
@@ -292,6 +294,8 @@ extern const struct cn_backend cn_backend_daemon, cn_backend_direct;
 /* Fills in what threads share; cn_threads_fini() also after a failure. */
 int cn_threads_init(struct collnet *c, struct cn_err *err);
 void cn_threads_fini(struct collnet *c);
+/* In a child of fork(), and part of cn_threads_fini(): closes descriptors. */
+void cn_threads_close(struct collnet *c);
 /* Of this thread, not 0; that of one that has ended is not used again, as its pthread_t is. */
 unsigned long cn_thread_serial(void);
 /* Sets whether this thread runs a user's function with the lock of c held. */

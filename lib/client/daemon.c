@@ -44,20 +44,18 @@ static void daemon_close(struct collnet *c)
 			c->user_buffers[i].p = NULL;
 		}
 	}
-	if (d->fd >= 0) {
-		close(d->fd);
-		d->fd = -1;
-	}
+	cn_descriptor_close(d->fd, &d->fd_id);
+	d->fd = -1;
+	c->impl = NULL; /* which a child of another thread's fork() looks at */
 	free(d);
-	c->impl = NULL;
 }
 
 static void daemon_forked(struct collnet *c)
 {
 	struct cn_daemon_side *d = c->impl;
 
-	if (d != NULL && d->fd >= 0) {
-		close(d->fd);
+	if (d != NULL) {
+		cn_descriptor_close(d->fd, &d->fd_id);
 		d->fd = -1;
 	}
 }

@@ -18,6 +18,7 @@ struct cn_region {
 
 struct cn_daemon_side {
 	int fd; /* -1: none */
+	struct cn_descriptor_id fd_id;
 	char path[108];
 	uint32_t tag;				      /* of the last synchronous request */
 	uint64_t bytes;				      /* of all regions */

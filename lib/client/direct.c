@@ -3,27 +3,26 @@
  * The direct backend: the transport runs in this process, on the caller's thread during library
  * calls.
  *
- * Between calls a keep-alive thread polls every KEEP_ALIVE_MS, so that peers are answered and do
+ * Between calls a keep-alive thread polls every KEEP_ALIVE, so that peers are answered and do
  * not consider this node dead. It only tries the context's lock; a caller waits for at most
  * KEEP_ALIVE_POLLS polls. While a caller polls, it does nothing.
  */
 #include "client/env.h"
 #include "client/backend.h"
+#include "client/periodic.h"
 #include "client/reduce.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "node/runtime.h"
 #include "util/spin.h"
 
-#define KEEP_ALIVE_MS	 25
+#define KEEP_ALIVE	 (25 * CN_MS)
 #define KEEP_ALIVE_POLLS 16
 #define SPIN_ALONE	 (20 * CN_US)  /* of polling, until others are let in between polls */
 #define LINGER		 (200 * CN_MS) /* for goodbyes at the end */
@@ -35,8 +34,7 @@ struct direct {
 	bool alone;	  /* the thread below polls, not a caller */
 	cn_time wake_at;  /* of a caller that sleeps */
 	uint32_t waiting; /* fragments of reductions for the caller's thread */
-	pthread_t thread;
-	int stop_fd; /* an eventfd: readable when the thread is to end; -1: there is none */
+	struct cn_periodic thread;
 };
 
 static struct collnet_request *request_of(struct cn_done *done)
@@ -214,49 +212,21 @@ static void direct_timed_out(struct collnet *c, const char *what)
 	broken(c, &why);
 }
 
-static void *keep_alive(void *arg)
+static void keep_alive(void *arg)
 {
 	struct collnet *c = arg;
 	struct direct *d = c->impl;
-	struct pollfd p = { .fd = d->stop_fd, .events = POLLIN };
 
-	while (poll(&p, 1, KEEP_ALIVE_MS) <= 0) {
-		if (pthread_mutex_trylock(&c->lock) != 0) {
-			continue;
+	if (pthread_mutex_trylock(&c->lock) != 0) {
+		return;
+	}
+	if (c->gone.code == COLLNET_OK && !c->polling) {
+		d->alone = true;
+		for (int i = 0; i < KEEP_ALIVE_POLLS && poll_once(c, cn_now()); i++) {
 		}
-		if (c->gone.code == COLLNET_OK && !c->polling) {
-			d->alone = true;
-			for (int i = 0; i < KEEP_ALIVE_POLLS && poll_once(c, cn_now()); i++) {
-			}
-			d->alone = false;
-		}
-		pthread_mutex_unlock(&c->lock);
+		d->alone = false;
 	}
-	return NULL;
-}
-
-/* The thread blocks the application's signals. */
-static int start_thread(struct collnet *c, struct cn_err *err)
-{
-	struct direct *d = c->impl;
-	sigset_t all, before;
-	int e;
-
-	d->stop_fd = eventfd(0, EFD_CLOEXEC);
-	if (d->stop_fd < 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "cannot open an eventfd: %s",
-			       cn_strerror(errno));
-	}
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	e = pthread_create(&d->thread, NULL, keep_alive, c);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (e != 0) {
-		close(d->stop_fd);
-		d->stop_fd = -1;
-		return cn_fail(err, COLLNET_ESYSTEM, "cannot start a thread: %s", cn_strerror(e));
-	}
-	return COLLNET_OK;
+	pthread_mutex_unlock(&c->lock);
 }
 
 static int direct_open(struct collnet *c, const struct collnet_options *o, struct cn_err *err)
@@ -289,7 +259,6 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 	if (d == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a context");
 	}
-	d->stop_fd = -1;
 	c->impl = d;
 	d->never_sleeps = o->spin != 0;
 	rc = cn_peers_from(cn_getenv, NULL, o->peers, &peers, err);
@@ -303,7 +272,7 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 	}
 	d->runtime.bye = CN_BYE_PROCESS;
 	memcpy(c->node, d->runtime.node, sizeof(c->node));
-	rc = start_thread(c, err);
+	rc = cn_periodic_start(&d->thread, KEEP_ALIVE, keep_alive, c, err);
 	if (rc == COLLNET_OK) {
 		/* Lets peers discover this node now, not at its first wait. */
 		cn_lock(c);
@@ -316,17 +285,11 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 static void direct_close(struct collnet *c)
 {
 	struct direct *d = c->impl;
-	const int stop_fd = d != NULL ? d->stop_fd : -1;
 
 	if (d == NULL) {
 		return;
 	}
-	if (stop_fd >= 0) {
-		(void)eventfd_write(stop_fd, 1); /* it never blocks */
-		pthread_join(d->thread, NULL);
-		d->stop_fd = -1; /* so that a child of fork() does not close it, too */
-		close(stop_fd);
-	}
+	cn_periodic_stop(&d->thread);
 	if (d->runtime.poller != NULL && c->gone.code == COLLNET_OK) {
 		/* Other nodes may still need frames of operations that have ended here. */
 		cn_runtime_drain(&d->runtime, cn_now() + CN_RUNTIME_DRAIN);
@@ -335,21 +298,17 @@ static void direct_close(struct collnet *c)
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
 		free_reduction(&c->requests[i]);
 	}
+	c->impl = NULL; /* which a child of another thread's fork() looks at */
 	free(d);
-	c->impl = NULL;
 }
 
 static void direct_forked(struct collnet *c)
 {
 	struct direct *d = c->impl;
 
-	if (d == NULL) {
-		return;
+	if (d != NULL) {
+		cn_runtime_forked(&d->runtime);
 	}
-	if (d->stop_fd >= 0) {
-		close(d->stop_fd);
-	}
-	cn_runtime_forked(&d->runtime);
 }
 
 static int direct_alloc(struct collnet *c, uint32_t index, uint64_t bytes, void **out,

@@ -95,8 +95,7 @@ static void end_in_child(struct collnet *c)
 	c->waiting = c->called = c->entering = 0;
 	c->polling = 0;
 	c->asleep = false;
-	close(c->wake_fd);
-	c->wake_fd = -1;
+	cn_threads_close(c);
 	c->backend->forked(c);
 	c->backend = &backend_gone;
 	memset(&c->gone, 0, sizeof(c->gone));

@@ -43,27 +43,20 @@ void cn_socket_gone(struct collnet *c, int code, const char *what)
 	struct cn_err why;
 
 	cn_fail(&why, code, "collnetd on this node %s (socket %s)", what, d->path);
-	if (d->fd >= 0) {
-		close(d->fd);
-		d->fd = -1;
-	}
+	cn_descriptor_close(d->fd, &d->fd_id);
+	d->fd = -1;
 	cn_context_gone(c, &why);
 }
 
-/*
- * The connection has ended, with this errno (0: the daemon closed it). A descriptor that the
- * program closed may have been opened again as something else, and is left alone.
- */
-static void connection_ended(struct collnet *c, int e)
+/* The connection has ended: the daemon closed it, or the program did. */
+static void connection_ended(struct collnet *c)
 {
 	struct cn_daemon_side *d = c->impl;
-	const bool closed_here = e == EBADF || e == ENOTSOCK;
+	const bool closed_here = !cn_descriptor_is(d->fd, &d->fd_id);
 
 	/* Closed before its last completions are taken, which may want to send. They can have the
 	 * daemon's reason. */
-	if (d->fd >= 0 && !closed_here) {
-		close(d->fd);
-	}
+	cn_descriptor_close(d->fd, &d->fd_id);
 	d->fd = -1;
 	cn_rings_completions(c);
 	cn_socket_gone(c, COLLNET_EDAEMON,
@@ -131,7 +124,7 @@ static int receive_any(struct collnet *c)
 		return 0;
 	}
 	if (n <= 0) {
-		connection_ended(c, n < 0 ? errno : 0);
+		connection_ended(c);
 		return -1;
 	}
 	wrong = cn_msg_check(&d->in, (size_t)n, true);
@@ -279,7 +272,7 @@ int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *
 		} else if (n < 0 && errno == EPIPE && head->type == CN_MSG_HELLO) {
 			return COLLNET_OK; /* refused already: the WELCOME says why */
 		} else if (n >= 0 || errno != EINTR) {
-			connection_ended(c, errno);
+			connection_ended(c);
 		}
 	}
 	return cn_fail(err, c->gone.code, "%s", c->gone.text);
@@ -439,6 +432,7 @@ static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err 
 		return cn_fail(err, COLLNET_ESYSTEM, "cannot open a Unix socket: %s",
 			       cn_strerror(errno));
 	}
+	cn_descriptor_identify(d->fd, &d->fd_id);
 	e = connect_until(d->fd, &sun, until);
 	if (e == 0) {
 		return COLLNET_OK;

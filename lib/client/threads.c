@@ -13,10 +13,10 @@
  * yields until they have had it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -40,10 +40,20 @@ int cn_threads_init(struct collnet *c, struct cn_err *err)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&c->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return c->wake_fd >= 0 ? COLLNET_OK
-			       : cn_fail(err, COLLNET_ESYSTEM, "cannot open an eventfd: %s",
-					 cn_strerror(errno));
+	if (pipe2(c->wake_fd, O_CLOEXEC | O_NONBLOCK) != 0) {
+		c->wake_fd[0] = c->wake_fd[1] = -1;
+		return cn_fail(err, COLLNET_ESYSTEM, "cannot open a pipe: %s", cn_strerror(errno));
+	}
+	cn_descriptor_identify(c->wake_fd[0], &c->wake_id);
+	return COLLNET_OK;
+}
+
+void cn_threads_close(struct collnet *c)
+{
+	for (int i = 0; i < 2; i++) {
+		cn_descriptor_close(c->wake_fd[i], &c->wake_id);
+		c->wake_fd[i] = -1;
+	}
 }
 
 void cn_threads_fini(struct collnet *c)
@@ -54,9 +64,7 @@ void cn_threads_fini(struct collnet *c)
 		c->errors.next = e->next;
 		free(e);
 	}
-	if (c->wake_fd >= 0) {
-		close(c->wake_fd);
-	}
+	cn_threads_close(c);
 	pthread_cond_destroy(&c->changed);
 	pthread_mutex_destroy(&c->lock);
 }
@@ -198,8 +206,6 @@ void cn_yield_lock(struct collnet *c)
 
 void cn_wake(struct collnet *c)
 {
-	const uint64_t one = 1;
-
 	if (c->asleep && c->futex != NULL) {
 		c->asleep = false;
 		/* It has another value before it is woken: a sleep that has not begun does not. */
@@ -207,9 +213,11 @@ void cn_wake(struct collnet *c)
 		syscall(SYS_futex, c->futex, FUTEX_WAKE, 1, NULL, NULL, 0);
 	} else if (c->asleep) {
 		c->asleep = false;
-		/* It cannot fail: the counter is 0. */
-		if (write(c->wake_fd, &one, sizeof(one)) < 0) {
-			cn_log(COLLNET_LOG_ERROR, "an eventfd: %s", cn_strerror(errno));
+		/* The pipe is empty. Where the program has closed it, the thread sleeps until its
+		 * time. */
+		if (cn_descriptor_is(c->wake_fd[1], &c->wake_id) &&
+		    write(c->wake_fd[1], "", 1) < 0) {
+			cn_log(COLLNET_LOG_ERROR, "a pipe: %s", cn_strerror(errno));
 		}
 	}
 }
@@ -217,16 +225,17 @@ void cn_wake(struct collnet *c)
 bool cn_sleep(struct collnet *c, struct pollfd *fds, nfds_t n, cn_time duration)
 {
 	struct timespec ts = cn_timespec(duration);
-	uint64_t count;
+	char none;
 	int ready;
 
-	fds[n] = (struct pollfd){ .fd = c->wake_fd, .events = POLLIN };
+	fds[n] = (struct pollfd){ .fd = c->wake_fd[0], .events = POLLIN };
 	c->asleep = true;
 	pthread_mutex_unlock(&c->lock);
 	ready = ppoll(fds, n + 1, &ts, NULL);
 	pthread_mutex_lock(&c->lock);
-	if (!c->asleep && read(c->wake_fd, &count, sizeof(count)) < 0) {
-		cn_log(COLLNET_LOG_ERROR, "an eventfd: %s", cn_strerror(errno));
+	if (!c->asleep && cn_descriptor_is(c->wake_fd[0], &c->wake_id) &&
+	    read(c->wake_fd[0], &none, 1) < 0) {
+		cn_log(COLLNET_LOG_ERROR, "a pipe: %s", cn_strerror(errno));
 	}
 	c->asleep = false;
 	return ready > 0 && fds[0].revents != 0;

@@ -271,10 +271,10 @@ int cn_lock_acquire_file(const char *dir, const char *interface, uint16_t ethert
 			 struct cn_lock *l, struct cn_err *err)
 {
 	struct holder h = { .pid = 0 };
+	const int rc = lock_file(dir, interface, ethertype, &l->file_fd, &h);
 
-	return lock_file(dir, interface, ethertype, &l->file_fd, &h) == COLLNET_OK
-		       ? COLLNET_OK
-		       : lock_conflict(interface, ethertype, &h, err);
+	cn_descriptor_identify(l->file_fd, &l->file_id);
+	return rc == COLLNET_OK ? COLLNET_OK : lock_conflict(interface, ethertype, &h, err);
 }
 
 static int acquire_name(const char *dir, const char *interface, uint16_t ethertype,
@@ -292,6 +292,7 @@ static int acquire_name(const char *dir, const char *interface, uint16_t etherty
 		return cn_fail(err, COLLNET_EIFACE, "interface %s disappeared", interface);
 	}
 	rc = lock_name(dir, l->file_fd < 0, index, ethertype, &l->name_fd, &h, err);
+	cn_descriptor_identify(l->name_fd, &l->name_id);
 	return rc == COLLNET_EIFACE ? lock_conflict(interface, ethertype, &h, err) : rc;
 }
 
@@ -312,15 +313,13 @@ int cn_lock_acquire(const char *dir, const char *interface, uint16_t ethertype, 
 
 void cn_lock_release_name(struct cn_lock *l)
 {
-	if (l->name_fd >= 0) {
-		close(l->name_fd);
-	}
+	cn_descriptor_close(l->name_fd, &l->name_id);
 	l->name_fd = -1;
 }
 
 void cn_lock_release(struct cn_lock *l)
 {
-	if (l->file_fd >= 0) {
+	if (cn_descriptor_is(l->file_fd, &l->file_id)) {
 		flock(l->file_fd, LOCK_UN); /* a child may have inherited it */
 	}
 	cn_lock_forked(l);
@@ -328,9 +327,7 @@ void cn_lock_release(struct cn_lock *l)
 
 void cn_lock_forked(struct cn_lock *l)
 {
-	if (l->file_fd >= 0) {
-		close(l->file_fd);
-	}
+	cn_descriptor_close(l->file_fd, &l->file_id);
 	l->file_fd = -1;
 	cn_lock_release_name(l);
 }

@@ -5,12 +5,14 @@
 #ifndef CN_LOCK_H
 #define CN_LOCK_H
 
+#include "node/descriptor.h"
 #include "util/util.h"
 
 #define CN_LOCK_DIR "/run/collnet" /* the daemon's run directory */
 
 struct cn_lock {
 	int file_fd, name_fd; /* -1: not held */
+	struct cn_descriptor_id file_id, name_id;
 };
 
 #define CN_LOCK_NONE ((struct cn_lock){ .file_fd = -1, .name_fd = -1 })

@@ -202,6 +202,10 @@ int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime 
 	};
 	int rc = cn_link_open(&lc, &s->link, err);
 
+	if (rc == COLLNET_OK) {
+		cn_descriptor_identify(s->link->recv_fd, &s->recv_id);
+		cn_descriptor_identify(s->link->send_fd, &s->send_id);
+	}
 	if (rc == COLLNET_OK && !cn_link_is_udp(config->link)) { /* the port is its own lock */
 		rc = cn_lock_acquire(CN_LOCK_DIR, s->link->interface, config->ethertype, &s->lock,
 				     err);
@@ -301,26 +305,31 @@ static bool flush(struct cn_runtime *s, cn_time until)
 	}
 }
 
+/* True if the program has closed the descriptor. What was opened under its number is not closed
+ * with the link, except by the libraries of the pcap link. */
+static bool was_closed(int *fd, const struct cn_descriptor_id *id)
+{
+	if (*fd < 0 || cn_descriptor_is(*fd, id)) {
+		return false;
+	}
+	*fd = -1;
+	return true;
+}
+
+/* True if the program has closed a descriptor of the link. */
+static bool lost_descriptors(struct cn_runtime *s)
+{
+	const bool recv_closed = was_closed(&s->link->recv_fd, &s->recv_id);
+
+	return was_closed(&s->link->send_fd, &s->send_id) || recv_closed;
+}
+
 /* Queued frames, such as the reason of a failure, go first. */
 static void say_goodbye(struct cn_runtime *s, cn_time linger)
 {
 	flush(s, cn_now() + linger);
 	cn_engine_shutdown(s->engine, s->bye);
 	flush(s, cn_now() + linger);
-}
-
-/* True if the program has closed the descriptor. A descriptor reopened under that number is not
- * closed with the link, except by the libraries of the pcap link. */
-static bool was_closed(int *fd)
-{
-	int type;
-	socklen_t len = sizeof(type);
-
-	if (*fd < 0 || getsockopt(*fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0) {
-		return false;
-	}
-	*fd = -1;
-	return true;
 }
 
 /* True if the interface has lost or changed the address that the link's socket was opened with. */
@@ -335,7 +344,6 @@ static bool has_other_address(const struct cn_link *l)
 int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err *err)
 {
 	struct cn_link *l = s->link;
-	bool recv_closed, send_closed;
 	uint32_t mtu;
 
 	if (work < 0 && !l->moved) {
@@ -349,9 +357,7 @@ int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err 
 		return COLLNET_OK;
 	}
 	s->check_at = now + CHECK_INTERVAL;
-	recv_closed = was_closed(&l->recv_fd);
-	send_closed = was_closed(&l->send_fd);
-	if (recv_closed || send_closed) {
+	if (lost_descriptors(s)) {
 		return cn_fail(err, COLLNET_EIFACE,
 			       "the program closed a descriptor of the library: its socket on "
 			       "interface %s of node %s",
@@ -439,6 +445,9 @@ void cn_runtime_detach(struct cn_runtime *s, cn_time linger)
 	struct cn_engine *engine = s->engine;
 	struct cn_link *link = s->link;
 
+	if (link != NULL) {
+		(void)lost_descriptors(s); /* which are not used any more */
+	}
 	if (poller != NULL) {
 		say_goodbye(s, linger);
 		s->poller = NULL;
@@ -464,6 +473,7 @@ void cn_runtime_detach(struct cn_runtime *s, cn_time linger)
 void cn_runtime_forked(struct cn_runtime *s)
 {
 	if (s->link != NULL) {
+		(void)lost_descriptors(s);
 		cn_link_close(s->link);
 	}
 	if (s->prepared) {

@@ -11,6 +11,7 @@
 #include <poll.h>
 
 #include "link/udp_address.h"
+#include "node/descriptor.h"
 #include "node/helper.h"
 #include "node/lock.h"
 #include "node/poller.h"
@@ -46,6 +47,7 @@ struct cn_runtime {
 	bool has_key;
 	uint8_t key[CN_SIPHASH_KEY]; /* of the cluster, if has_key */
 	struct cn_link *link;
+	struct cn_descriptor_id recv_id, send_id; /* of the link's descriptors */
 	struct cn_topo *topo;
 	/* replaced by reloads; teams may still use them */
 	struct cn_topo *replaced[CN_RUNTIME_REPLACED];

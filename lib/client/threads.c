@@ -13,10 +13,10 @@
  * yields until they have had it.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -40,18 +40,21 @@ int cn_threads_init(struct collnet *c, struct cn_err *err)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&c->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	if (pipe2(c->wake_fd, O_CLOEXEC | O_NONBLOCK) != 0) {
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, c->wake_fd) != 0) {
 		c->wake_fd[0] = c->wake_fd[1] = -1;
-		return cn_fail(err, COLLNET_ESYSTEM, "cannot open a pipe: %s", cn_strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "cannot open a pair of sockets: %s",
+			       cn_strerror(errno));
 	}
-	cn_descriptor_identify(c->wake_fd[0], &c->wake_id);
+	for (int i = 0; i < 2; i++) {
+		cn_descriptor_identify(c->wake_fd[i], &c->wake_id[i]);
+	}
 	return COLLNET_OK;
 }
 
 void cn_threads_close(struct collnet *c)
 {
 	for (int i = 0; i < 2; i++) {
-		cn_descriptor_close(c->wake_fd[i], &c->wake_id);
+		cn_descriptor_close(c->wake_fd[i], &c->wake_id[i]);
 		c->wake_fd[i] = -1;
 	}
 }
@@ -213,11 +216,9 @@ void cn_wake(struct collnet *c)
 		syscall(SYS_futex, c->futex, FUTEX_WAKE, 1, NULL, NULL, 0);
 	} else if (c->asleep) {
 		c->asleep = false;
-		/* The pipe is empty. Where the program has closed it, the thread sleeps until its
-		 * time. */
-		if (cn_descriptor_is(c->wake_fd[1], &c->wake_id) &&
-		    write(c->wake_fd[1], "", 1) < 0) {
-			cn_log(COLLNET_LOG_ERROR, "a pipe: %s", cn_strerror(errno));
+		/* Where the program has closed an end, the thread sleeps until its time. */
+		if (cn_descriptor_is(c->wake_fd[1], &c->wake_id[1])) {
+			(void)send(c->wake_fd[1], "", 1, MSG_NOSIGNAL);
 		}
 	}
 }
@@ -226,16 +227,19 @@ bool cn_sleep(struct collnet *c, struct pollfd *fds, nfds_t n, cn_time duration)
 {
 	struct timespec ts = cn_timespec(duration);
 	char none;
+	bool ours;
 	int ready;
 
-	fds[n] = (struct pollfd){ .fd = c->wake_fd[0], .events = POLLIN };
+	/* An end whose other one is closed is readable for ever. */
+	ours = cn_descriptor_is(c->wake_fd[0], &c->wake_id[0]) &&
+	       cn_descriptor_is(c->wake_fd[1], &c->wake_id[1]);
+	fds[n] = (struct pollfd){ .fd = ours ? c->wake_fd[0] : -1, .events = POLLIN };
 	c->asleep = true;
 	pthread_mutex_unlock(&c->lock);
 	ready = ppoll(fds, n + 1, &ts, NULL);
 	pthread_mutex_lock(&c->lock);
-	if (!c->asleep && cn_descriptor_is(c->wake_fd[0], &c->wake_id) &&
-	    read(c->wake_fd[0], &none, 1) < 0) {
-		cn_log(COLLNET_LOG_ERROR, "a pipe: %s", cn_strerror(errno));
+	if (!c->asleep && ours) {
+		(void)recv(c->wake_fd[0], &none, 1, 0);
 	}
 	c->asleep = false;
 	return ready > 0 && fds[0].revents != 0;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct cn_descriptor_id {
-	uint64_t device, inode; /* of a socket, a pipe or a file; eventfds share one */
+	uint64_t device, inode; /* of a socket, a pipe or a file; all eventfds share one */
 };
 
 void cn_descriptor_identify(int fd, struct cn_descriptor_id *id);

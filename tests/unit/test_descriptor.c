@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "client/backend.h"
 #include "fake_daemon.h"
 #include "namespace.h"
 #include "runtime_pair.h"
@@ -138,11 +140,49 @@ static void close__leaves_what_the_program_opened(void **state)
 	close(pair[1]);
 }
 
+static volatile sig_atomic_t signals;
+
+static void count_signal(int number)
+{
+	(void)number;
+	signals++;
+}
+
+/* Others wake a thread that sleeps, and it sleeps again, though the program has closed either end.
+ */
+static void wake__after_an_end_was_closed(void **state)
+{
+	struct pollfd p[1];
+
+	(void)state;
+	signal(SIGPIPE, count_signal);
+	for (int end = 0; end < 2; end++) {
+		static struct collnet c;
+		const int other = open("/dev/null", O_RDWR);
+		const cn_time until = cn_now() + 20 * CN_MS;
+
+		memset(&c, 0, sizeof(c));
+		assert_int_equal(cn_threads_init(&c, &c.err), COLLNET_OK);
+		assert_int_equal(dup2(other, c.wake_fd[end]), c.wake_fd[end]);
+		c.asleep = true;
+		cn_wake(&c);
+		assert_int_equal(signals, 0);
+		cn_lock(&c);
+		assert_false(cn_sleep(&c, p, 0, 20 * CN_MS));
+		assert_true(cn_now() >= until);
+		pthread_mutex_unlock(&c.lock);
+		close(c.wake_fd[end]);
+		close(other);
+		cn_threads_fini(&c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(is__the_same_only),
 		cmocka_unit_test(close__leaves_what_the_program_opened),
+		cmocka_unit_test(wake__after_an_end_was_closed),
 	};
 	const char *why = runtime_namespace();
 	int failed;

@@ -306,26 +306,27 @@ bool cn_operation_coll(struct cn_client *c, const struct cn_msg_coll *m)
 		return cn_client_violation(c, "team number not in use");
 	}
 	op = cn_slot_begin(c, m->head.tag);
+	/* Its caller has ended a late call and does not repeat it, so the team fails, whatever else
+	 * is wrong. A late preparation does not fail it. */
+	if (m->persistent == 0 && !c->marked && a.deadline <= c->daemon->now) {
+		cn_coll_late(member, &a, &err);
+	} else if (op == NULL && m->persistent == 0 && !c->marked) {
+		cn_fail(&err, COLLNET_ELIMIT, "the user has too many requests");
+		count_refusal(c, m->team, m->buffered != 0, &a, &err);
+	}
 	if (op == NULL) {
-		if (!c->marked && m->persistent == 0) {
-			cn_fail(&err, COLLNET_ELIMIT, "the user has too many requests");
-			count_refusal(c, m->team, m->buffered != 0, &a, &err);
-		}
 		return !c->marked;
 	}
 	if (cn_member_check(member, &err) != COLLNET_OK) { /* its numbers say how much is read */
 		return cn_slot_refused(op, &err);
 	}
+	if (a.deadline <= c->daemon->now) {
+		return cn_slot_late(op);
+	}
 	if (m->persistent == 0 &&
 	    cn_operation_in_order(c, m->team, m->refused, &err) != COLLNET_OK) {
 		count_refusal(c, m->team, m->buffered != 0, &a, &err);
 		return cn_slot_refused(op, &err);
-	}
-	if (a.deadline <= c->daemon->now) { /* a late preparation does not fail the team */
-		if (m->persistent == 0) {
-			cn_coll_late(member, &a, &err);
-		}
-		return m->persistent != 0 ? cn_slot_late(op) : cn_slot_refused(op, &err);
 	}
 	call = (struct cn_call){
 		.op = a.op,
@@ -371,13 +372,13 @@ bool cn_operation_start(struct cn_client *c, const struct cn_msg_start *m)
 	op->busy = true;
 	op->combining = false;
 	k.args.deadline = cn_slot_deadline(c, m->called, m->timeout_ms);
+	if (k.args.deadline <= c->daemon->now && op->prepared != NULL) {
+		cn_prepared_late(op->prepared, &err);
+		return cn_slot_refused(op, &err);
+	}
 	if (op->prepared != NULL && cn_member_check(c->teams[op->team], &err) == COLLNET_OK &&
 	    cn_operation_in_order(c, op->team, m->refused, &err) != COLLNET_OK) {
 		count_refusal(c, op->team, false, &k.args, &err);
-		return cn_slot_refused(op, &err);
-	}
-	if (k.args.deadline <= c->daemon->now && op->prepared != NULL) {
-		cn_prepared_late(op->prepared, &err);
 		return cn_slot_refused(op, &err);
 	}
 	cn_call_make(c, &k);

@@ -277,11 +277,6 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 	if (op == NULL) {
 		return !c->marked;
 	}
-	if (m->derived != 0 && m->making != CN_MAKING_NONE &&
-	    cn_member_check(c->teams[m->parent], &err) == COLLNET_OK &&
-	    cn_operation_in_order(c, m->parent, m->refused, &err) != COLLNET_OK) {
-		return cn_slot_refused(op, &err);
-	}
 	c->refused[m->team] = 0;
 	op->joins = !outside; /* whose team number stays free */
 	op->team = m->team;
@@ -290,6 +285,11 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 	k.args.deadline = cn_slot_deadline(c, m->called, m->timeout_ms);
 	if (k.args.deadline <= c->daemon->now) {
 		return refuse_late_join(c, m, op);
+	}
+	if (m->derived != 0 && m->making != CN_MAKING_NONE &&
+	    cn_member_check(c->teams[m->parent], &err) == COLLNET_OK &&
+	    cn_operation_in_order(c, m->parent, m->refused, &err) != COLLNET_OK) {
+		return cn_slot_refused(op, &err);
 	}
 	cn_call_make(c, &k);
 	return true;

@@ -216,6 +216,55 @@ static void late__joins(void **state)
 	assert_int_equal(cn_member_check(c->teams[1], NULL), COLLNET_ETIMEOUT);
 }
 
+/* They fail it also behind a call that was refused, and where there are too many requests: their
+ * callers have ended them, and do not repeat them. */
+static void late__behind_one_that_is_refused(void **state)
+{
+	const cn_time called = d->now - 500 * CN_MS;
+	const struct cn_msg_start start = { .head = { .type = CN_MSG_START, .tag = 2 },
+					    .timeout_ms = 500,
+					    .called = called };
+	const struct cn_msg_join split = { .head = { .type = CN_MSG_JOIN, .tag = 2 },
+					   .team = 2,
+					   .derived = 1,
+					   .parent = 1,
+					   .making = CN_MAKING_DUP,
+					   .ranks = 1,
+					   .timeout_ms = 500,
+					   .job = "dup",
+					   .called = called };
+	struct cn_msg_coll m;
+
+	for (int kind = 0; kind < 4; kind++) {
+		join(1, 0);
+		expect(1, COLLNET_OK);
+		if (kind == 1 || kind == 3) {
+			m = barrier(2, 0);
+			m.persistent = 1;
+			say(&m, sizeof(m));
+			expect(2, COLLNET_OK);
+		}
+		c->refused[1] = 1;
+		m = barrier(2, called);
+		if (kind == 0) {
+			say(&m, sizeof(m));
+		} else if (kind == 1) {
+			say(&start, sizeof(start));
+		} else if (kind == 2) {
+			say(&split, sizeof(split));
+		} else {
+			d->config.limits[CN_QUOTA_REQUESTS] = 1; /* the persistent one */
+			m.head.tag = 3;
+			say(&m, sizeof(m));
+		}
+		expect(kind < 3 ? 2 : 3, kind < 3 ? COLLNET_ETIMEOUT : COLLNET_ELIMIT);
+		assert_int_equal(cn_member_check(c->teams[1], NULL), COLLNET_ETIMEOUT);
+		assert_int_equal(c->refused[1], 1);
+		teardown(state);
+		setup(state);
+	}
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -226,6 +275,7 @@ int main(void)
 		CASE(late__operations_fail_their_team),
 		CASE(late__persistent_operations),
 		CASE(late__joins),
+		CASE(late__behind_one_that_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,8 @@
  */
 #define UNREAD_DESCRIPTORS_MAX 8u
 /* A message waits at most so long. Its client gives up after four thirds of the peer timeout. */
-#define CLOSING_WAIT (1000 * CN_MS)
+#define CLOSING_WAIT  (1000 * CN_MS)
+#define PONG_INTERVAL (10 * CN_MS) /* to a client whose region waits */
 
 /* ---- out ------------------------------------------------------------------------------ */
 
@@ -249,17 +250,24 @@ static bool next_is_region(const struct cn_client *c)
 /*
  * Messages after a call that waits stay in the socket and may include PINGs. Each new message is
  * therefore answered by a PONG, which fails if the client has ended. The loop reports new messages
- * once.
+ * once, but a region in each iteration: while that waits, PONGs are sent now and then.
  */
 static void respond_if_waiting(struct cn_client *c)
 {
 	static const struct cn_msg_head ping = { .type = CN_MSG_PING };
 	struct cn_msg_head m;
 
-	if (!c->marked && c->call.op != NULL &&
-	    recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT) >= 0) {
-		cn_report_alive(c, &ping);
+	if (c->marked || c->call.op == NULL ||
+	    recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT) < 0) {
+		return;
 	}
+	if (next_is_region(c)) {
+		if (c->daemon->now < c->pong_at) {
+			return;
+		}
+		c->pong_at = c->daemon->now + PONG_INTERVAL;
+	}
+	cn_report_alive(c, &ping);
 }
 
 static void receive(struct cn_client *c)

@@ -189,6 +189,7 @@ struct cn_client {
 	uint32_t received;	    /* messages from its socket */
 	bool has_waited;	    /* a call has waited: later requests may be late */
 	cn_time waits_until;	    /* its next message, for clients in close or memory; 0: no */
+	cn_time pong_at;	    /* the next PONG while a region waits behind a call */
 	struct cn_op_slot ops[CN_MSG_REQUESTS];
 };
 

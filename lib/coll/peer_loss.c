@@ -31,7 +31,19 @@ void cn_engine_set_carrier(struct cn_engine *e, bool carrier)
 	e->no_carrier = !carrier;
 }
 
-/* True if a node outside the team has answered since the others have been silent. */
+/* Nodes of the team that could answer: its ranks there have not left. */
+static uint32_t remaining_peers(const struct cn_team *t, uint32_t lost)
+{
+	uint32_t peers = 0;
+
+	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
+		peers += k != t->me && (k == lost || !t->nodes[k].left.any);
+	}
+	return peers;
+}
+
+/* True if a node whose ranks have left, or outside the team, has answered since the others have
+ * been silent. */
 static bool hears_others(const struct cn_team *t, cn_time now)
 {
 	struct cn_node *n = t->engine->own.node;
@@ -40,8 +52,9 @@ static bool hears_others(const struct cn_team *t, cn_time now)
 
 	for (uint32_t i = 0; i < cn_node_peers(n) && !heard; i++) {
 		const struct cn_peer *p = cn_node_peer(n, i);
+		const uint32_t k = cn_team_node_of(t, p);
 
-		if (cn_team_node_of(t, p) == UINT32_MAX) {
+		if (k == UINT32_MAX || t->nodes[k].left.any) {
 			cn_peer_info(p, now, &info);
 			heard = info.alive && info.heard_ns < t->engine->config.node.dead_after / 2;
 		}
@@ -58,12 +71,13 @@ static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer
 	const struct cn_engine_config *c = &t->engine->config;
 	struct cn_name_list l = { .len = 0 };
 	char other[256];
-	uint32_t silent = 0, peers = t->layout.nnodes - 1;
+	const uint32_t peers = remaining_peers(t, lost);
+	uint32_t silent = 0;
 
 	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
 		const struct cn_peer *q = t->nodes[k].peer;
 
-		if (k == lost || (q != NULL && cn_peer_is_silent(q))) {
+		if (k == lost || (q != NULL && !t->nodes[k].left.any && cn_peer_is_silent(q))) {
 			cn_name_list_add(&l, t->nodes[k].name);
 			silent++;
 		}
@@ -92,11 +106,11 @@ static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer
 }
 
 /* The peer gave this node up. If it did not hear others either, it is the peer that is cut off. */
-static void fail_unheard(struct cn_team *t, const struct cn_peer *p, const char *name)
+static void fail_unheard(struct cn_team *t, const struct cn_peer *p, uint32_t k)
 {
 	const struct cn_engine_config *c = &t->engine->config;
-	const char *own = c->node.name;
-	const uint32_t unheard = cn_peer_unheard(p), peers = t->layout.nnodes - 1;
+	const char *own = c->node.name, *name = t->nodes[k].name;
+	const uint32_t unheard = cn_peer_unheard(p), peers = remaining_peers(t, k);
 	char whom[COLLNET_NAME_MAX + 40], by[sizeof(c->interface) + 20] = "";
 
 	if (unheard >= peers && peers > 1) {
@@ -123,7 +137,7 @@ static void fail_by_loss(struct cn_team *t, cn_time now, const struct cn_peer *p
 	if (why == CN_PEER_SILENT || why == CN_PEER_PATH) {
 		fail_by_silence(t, now, p, k);
 	} else if (why == CN_PEER_RESET || why == CN_PEER_UNHEARD) {
-		fail_unheard(t, p, name);
+		fail_unheard(t, p, k);
 	} else {
 		cn_team_fail(t, true, COLLNET_EPEER, "node %s %s", name, cn_peer_loss_text(why));
 	}

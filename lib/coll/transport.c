@@ -140,6 +140,7 @@ static bool on_control(struct cn_transport *x, cn_time now, struct cn_peer *p,
 		}
 	} else if (rx->payload[0] == CN_CONTROL_END) {
 		x->ended[cn_peer_index(p)] = true;
+		cn_peer_ended(p);
 		check_soon(x, now);
 		if (x->team != NULL) {
 			cn_control_team_ended(x->team, now, p);

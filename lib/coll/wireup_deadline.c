@@ -45,11 +45,13 @@ static void lost_clause(const struct cn_team *t, char *text, size_t cap)
 	uint8_t why = 0;
 
 	for (uint32_t i = 0; i < cn_node_peers(n); i++) {
-		const uint8_t lost = cn_wireup_advertised(t, i)->lost;
+		const struct cn_peer *p = cn_node_peer(n, i);
+		/* One that came back with another address is there. */
+		const uint8_t lost = cn_peer_is_replaced(p) ? 0 : cn_wireup_advertised(t, i)->lost;
 
 		why = why == 0 ? lost : why;
 		if (lost != 0 && lost == why) {
-			cn_name_list_add(&l, cn_peer_name(cn_node_peer(n, i)));
+			cn_name_list_add(&l, cn_peer_name(p));
 			count++;
 		}
 	}

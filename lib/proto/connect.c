@@ -61,6 +61,7 @@ void cn_node_disconnect(struct cn_node *n, cn_time now, const struct cn_peer *wi
 
 	n->now = now;
 	if (p != NULL) {
+		p->unheard = with->unheard;
 		cn_peer_down(p, why);
 	}
 }

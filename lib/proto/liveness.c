@@ -251,7 +251,7 @@ static void probe_others(struct cn_node *n, struct cn_peer *p)
 		uint32_t step = 1 + (uint32_t)((uint64_t)i * others / extra_probes);
 		struct cn_peer *q = n->peers[(p->index + step) % n->npeers];
 
-		if (q->state == CN_PEER_UP && q->live.extra_probe_at == CN_NEVER &&
+		if (q->state == CN_PEER_UP && !q->ended && q->live.extra_probe_at == CN_NEVER &&
 		    n->now >= q->live.extra_probed_at + n->config.dead_after / 10) {
 			q->live.extra_probe_at = n->now + random_time(q, n->config.dead_after / 20);
 			cn_peer_reschedule(q);
@@ -273,6 +273,11 @@ static void probe_extra(struct cn_peer *p)
 	cn_peer_ready(p);
 }
 
+void cn_peer_ended(struct cn_peer *p)
+{
+	p->ended = true;
+}
+
 bool cn_peer_is_silent(const struct cn_peer *p)
 {
 	const struct cn_node *n = p->node;
@@ -280,7 +285,7 @@ bool cn_peer_is_silent(const struct cn_peer *p)
 	uint32_t rounds = tries < SILENT_ROUNDS ? tries : SILENT_ROUNDS;
 	bool just_probed = n->now < p->live.extra_probed_at + n->config.dead_after / 20;
 
-	return p->live.own->last_rx <= p->live.extra_probed_at &&
+	return !p->ended && p->live.own->last_rx <= p->live.extra_probed_at &&
 	       p->live.extra_probes >= rounds + (just_probed ? 1 : 0);
 }
 

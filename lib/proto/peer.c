@@ -234,6 +234,7 @@ void cn_peer_up(struct cn_peer *p)
 	p->validated = p->live.timed_out = p->reset_due = false;
 	p->live.last_session_rx = 0;
 	p->unheard = 0;
+	p->ended = false;
 	p->state = CN_PEER_UP;
 	n->names[p->index] = cn_name_hash(p->name);
 	if (n->config.goodbyes != NULL) {

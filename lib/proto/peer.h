@@ -99,6 +99,11 @@ void cn_peer_no_reply(struct cn_peer *p);
  */
 void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta);
 /*
+ * There is nothing behind the peer's port any more: it does not answer there, which is no silence.
+ * Until its next session.
+ */
+void cn_peer_ended(struct cn_peer *p);
+/*
  * True if a peer is also silent when another one is declared dead: while that one did not answer,
  * up to 64 others were probed in rounds, and this one did not answer either.
  */

@@ -59,6 +59,7 @@ struct cn_peer {
 	uint32_t bye_out, bye_in; /* tokens of the session's goodbyes */
 	cn_time refused_at;	  /* first refusal for a name conflict; 0: established since */
 	uint32_t unheard;	  /* cn_peer_unheard() */
+	bool ended;		  /* cn_peer_ended() */
 	struct cn_bucket log;
 	bool mtu_logged; /* a differing MTU was logged */
 	uint32_t mtu;

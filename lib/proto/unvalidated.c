@@ -90,6 +90,9 @@ void cn_unvalidated_reply(struct cn_node *n, const uint8_t mac[6], enum cn_hello
 		return;
 	}
 	if (!cn_bucket_take(&n->unvalidated_replies, n->now, burst, 1000 * CN_MS / burst)) {
+		if (s->timer.at == CN_NEVER) {
+			free_slot(n, s); /* which nothing would free later */
+		}
 		return;
 	}
 	if (s->last[why] != 0 && n->now + wait < s->last[why] + CN_HELLO_SPACING) {

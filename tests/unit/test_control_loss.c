@@ -457,6 +457,90 @@ static void control__another_address_is_listed_once(void **state)
 	cn_topo_free(m.topo);
 }
 
+/* A rank leaves once it has sent its block. Its node, whose part of the team is gone 6 s later, is
+ * neither blamed for a node that dies nor counted as one that could answer. */
+static void control__departed_node_is_not_counted(void **state)
+{
+	(void)state;
+	for (uint32_t cut = 0; cut < 2; cut++) {
+		struct control_rank gather[2] = { { .done.fn = control_joined },
+						  { .done.fn = control_joined } };
+		struct control_mtu_team m;
+		struct cn_err err;
+		char block[8] = "", all[CONTROL_NODES * 8];
+
+		control_mtu_team(&m, NULL, 9, 0, 3);
+		control_mtu_wait(&m);
+		for (uint32_t i = 0; i < 2; i++) {
+			const struct cn_coll_args a = { .op = CN_OP_GATHER,
+							.algorithm = "windowed",
+							.bytes = sizeof(block),
+							.deadline = CN_NEVER,
+							.send = block,
+							.recv = all };
+
+			assert_int_equal(cn_coll_post(m.rank[7 * i].member, cn_sim_now(m.sim), &a,
+						      &gather[i].done, &err),
+					 COLLNET_OK);
+			cn_sim_kick(m.sim, 7 * i);
+		}
+		while (!gather[1].told) {
+			assert_true(cn_sim_step(m.sim, m.begin + 10000 * CN_MS));
+		}
+		cn_team_leave(m.rank[7].member, cn_sim_now(m.sim), false);
+		cn_sim_kick(m.sim, 7);
+		cn_sim_run(m.sim, cn_sim_now(m.sim) + 7000 * CN_MS);
+		if (cut) {
+			cn_sim_cut(m.sim, control_link_of(m.topo, 0), 2, true);
+		} else {
+			cn_sim_crash(m.sim, 5);
+		}
+		cn_sim_run(m.sim, cn_sim_now(m.sim) + 3000 * CN_MS);
+		assert_int_equal(gather[0].status, COLLNET_EPEER);
+		assert_non_null(strstr(gather[0].text,
+				       cut ? "node h0 is cut off: none of its 6 peers"
+					   : "node h5 stopped answering node h0"));
+		for (uint32_t i = 0; i < CONTROL_NODES - 1; i++) {
+			if (cut || i != 5) {
+				cn_team_leave(m.rank[i].member, cn_sim_now(m.sim), false);
+			}
+		}
+		cn_sim_free(m.sim);
+		cn_topo_free(m.topo);
+	}
+}
+
+/* Two nodes die while a team forms. One is back under another address before the deadline. */
+static void control__back_with_another_address(void **state)
+{
+	static const uint8_t mac[6] = { 2, 9, 0, 0, 0, 99 };
+	struct control_rank rank = { .done.fn = control_joined };
+	struct control_mtu_team m;
+	struct cn_err err;
+
+	(void)state;
+	control_mtu_sim(&m, NULL, 4, 0, 3);
+	cn_sim_run(m.sim, cn_sim_now(m.sim) + 1000 * CN_MS);
+	cn_sim_crash(m.sim, 5);
+	cn_sim_crash(m.sim, 6);
+	assert_int_equal(cn_team_join(cn_sim_engine(m.sim, 0), cn_sim_now(m.sim), CONTROL_OWNER,
+				      "job", 0, 3, cn_sim_now(m.sim) + 6000 * CN_MS, &rank.done,
+				      &rank.member, &err),
+			 COLLNET_OK);
+	cn_sim_kick(m.sim, 0);
+	cn_sim_run(m.sim, cn_sim_now(m.sim) + 5500 * CN_MS);
+	while (!rank.told) { /* for less than a peer timeout, as nothing answers there */
+		hello_as(m.sim, 0, mac, "h5");
+		cn_sim_run(m.sim, cn_sim_now(m.sim) + 100 * CN_MS);
+	}
+	assert_int_equal(rank.status, COLLNET_ETIMEOUT);
+	print_message("%s\n", rank.text);
+	assert_non_null(strstr(rank.text, "; node h6 stopped answering"));
+	cn_team_leave(rank.member, cn_sim_now(m.sim), false);
+	cn_sim_free(m.sim);
+	cn_topo_free(m.topo);
+}
+
 static void control__silent_group_is_named(void **state)
 {
 	struct control_rank op[CONTROL_NODES];
@@ -476,6 +560,8 @@ int main(void)
 		cmocka_unit_test(control__cut_off_node_says_so),
 		cmocka_unit_test(control__one_direction_is_cut),
 		cmocka_unit_test(control__silent_group_is_named),
+		cmocka_unit_test(control__departed_node_is_not_counted),
+		cmocka_unit_test(control__back_with_another_address),
 		cmocka_unit_test(control__rank_dies_before_it_is_ready),
 		cmocka_unit_test(control__deadline_passes_before_it_is_ready),
 		cmocka_unit_test(control__session_ends_before_it_is_ready),

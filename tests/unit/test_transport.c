@@ -345,7 +345,9 @@ static void connect__not_the_same_session_again(void **state)
 	assert_ptr_equal(cn_node_connect(n, cn_sim_now(c->sim), with, 1, &to), p);
 	in = p->session_in;
 	out = p->session_out;
+	with->unheard = 7; /* nodes that it did not hear: an error of the port's team says so */
 	cn_node_disconnect(n, cn_sim_now(c->sim), with, CN_PEER_UNHEARD);
+	assert_int_equal(cn_peer_unheard(p), 7);
 	assert_null(cn_node_connect(n, cn_sim_now(c->sim), with, 1, &to));
 	assert_false(cn_peer_alive(p));
 	to.id++; /* the peer's next team */

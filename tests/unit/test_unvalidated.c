@@ -117,6 +117,12 @@ static void unvalidated__flood(void **state)
 	assert_int_equal(sent, 64);
 	assert_true(n->nunvalidated_used <= n->nunvalidated);
 	assert_int_equal(n->nunvalidated, cn_unvalidated_slots(8));
+	for (uint32_t i = 0; i < 10000; i++) {
+		cn_unvalidated_forget(n, address(i));
+	}
+	assert_int_equal(n->nunvalidated_used, 0);
+	cn_unvalidated_reply(n, address(1), CN_HELLO_BEGIN, 0, 0); /* there is no reply for it */
+	assert_int_equal(n->nunvalidated_used, 0);
 }
 
 static void unvalidated__slots(void **state)

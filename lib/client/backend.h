@@ -193,8 +193,8 @@ struct collnet {
 	unsigned long polling;	/* the thread that polls the backend for all; 0: none */
 	bool asleep;		/* it sleeps, without the lock */
 	uint32_t *futex;	/* on which it sleeps; NULL: on descriptors */
-	int wake_fd[2];		/* a pair of sockets, to wake it: its end, the others' */
-	struct cn_descriptor_id wake_id[2];
+	int wake_fd;		/* a socket connected to itself, to wake it */
+	struct cn_descriptor_id wake_id;
 	struct cn_thread_error errors;
 	struct cn_err err;  /* of a call that is failing: cn_leave() keeps it for the thread */
 	struct cn_err gone; /* code != 0: the context is broken, with the reason */

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "client/backend.h"
@@ -25,6 +26,27 @@
 #define YIELDS 100 /* at most, for others to get the lock */
 
 /* ---- life ----------------------------------------------------------------------------- */
+
+/* A socket that receives what it sends, and nothing else, because it is connected. -1: errno.
+ * Unlike an eventfd it can be told from others of the program, and unlike a pipe it takes one
+ * descriptor. */
+static int open_wake(void)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof(name);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), e;
+
+	/* The kernel chooses the name. */
+	if (fd < 0 || (bind(fd, (struct sockaddr *)&name, sizeof(name.sun_family)) == 0 &&
+		       getsockname(fd, (struct sockaddr *)&name, &len) == 0 &&
+		       connect(fd, (struct sockaddr *)&name, len) == 0)) {
+		return fd;
+	}
+	e = errno;
+	close(fd);
+	errno = e;
+	return -1;
+}
 
 int cn_threads_init(struct collnet *c, struct cn_err *err)
 {
@@ -40,23 +62,17 @@ int cn_threads_init(struct collnet *c, struct cn_err *err)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&c->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, c->wake_fd) != 0) {
-		c->wake_fd[0] = c->wake_fd[1] = -1;
-		return cn_fail(err, COLLNET_ESYSTEM, "cannot open a pair of sockets: %s",
-			       cn_strerror(errno));
-	}
-	for (int i = 0; i < 2; i++) {
-		cn_descriptor_identify(c->wake_fd[i], &c->wake_id[i]);
-	}
-	return COLLNET_OK;
+	c->wake_fd = open_wake();
+	cn_descriptor_identify(c->wake_fd, &c->wake_id);
+	return c->wake_fd >= 0 ? COLLNET_OK
+			       : cn_fail(err, COLLNET_ESYSTEM, "cannot open a Unix socket: %s",
+					 cn_strerror(errno));
 }
 
 void cn_threads_close(struct collnet *c)
 {
-	for (int i = 0; i < 2; i++) {
-		cn_descriptor_close(c->wake_fd[i], &c->wake_id[i]);
-		c->wake_fd[i] = -1;
-	}
+	cn_descriptor_close(c->wake_fd, &c->wake_id);
+	c->wake_fd = -1;
 }
 
 void cn_threads_fini(struct collnet *c)
@@ -216,9 +232,9 @@ void cn_wake(struct collnet *c)
 		syscall(SYS_futex, c->futex, FUTEX_WAKE, 1, NULL, NULL, 0);
 	} else if (c->asleep) {
 		c->asleep = false;
-		/* Where the program has closed an end, the thread sleeps until its time. */
-		if (cn_descriptor_is(c->wake_fd[1], &c->wake_id[1])) {
-			(void)send(c->wake_fd[1], "", 1, MSG_NOSIGNAL);
+		/* Where the program has closed it, the thread sleeps until its time. */
+		if (cn_descriptor_is(c->wake_fd, &c->wake_id)) {
+			(void)send(c->wake_fd, "", 1, MSG_NOSIGNAL);
 		}
 	}
 }
@@ -230,16 +246,14 @@ bool cn_sleep(struct collnet *c, struct pollfd *fds, nfds_t n, cn_time duration)
 	bool ours;
 	int ready;
 
-	/* An end whose other one is closed is readable for ever. */
-	ours = cn_descriptor_is(c->wake_fd[0], &c->wake_id[0]) &&
-	       cn_descriptor_is(c->wake_fd[1], &c->wake_id[1]);
-	fds[n] = (struct pollfd){ .fd = ours ? c->wake_fd[0] : -1, .events = POLLIN };
+	ours = cn_descriptor_is(c->wake_fd, &c->wake_id);
+	fds[n] = (struct pollfd){ .fd = ours ? c->wake_fd : -1, .events = POLLIN };
 	c->asleep = true;
 	pthread_mutex_unlock(&c->lock);
 	ready = ppoll(fds, n + 1, &ts, NULL);
 	pthread_mutex_lock(&c->lock);
 	if (!c->asleep && ours) {
-		(void)recv(c->wake_fd[0], &none, 1, 0);
+		(void)recv(c->wake_fd, &none, 1, 0);
 	}
 	c->asleep = false;
 	return ready > 0 && fds[0].revents != 0;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -25,10 +26,12 @@ static bool has_collnet;	  /* a group of this name */
 static char dir[] = "/tmp/test_socket_permission.XXXXXX";
 static struct sockaddr_un name = { .sun_family = AF_UNIX };
 
-/* The library's calls come here. */
+/* The library's calls come here. Only those to a socket that has a path fail. */
 int connect(int fd, const struct sockaddr *to, socklen_t len)
 {
-	(void)fd, (void)to, (void)len;
+	if (((const struct sockaddr_un *)(const void *)to)->sun_path[0] == '\0') {
+		return (int)syscall(SYS_connect, fd, to, len);
+	}
 	errno = EACCES;
 	return -1;
 }

@@ -252,7 +252,8 @@ bool cn_sleep(struct collnet *c, struct pollfd *fds, nfds_t n, cn_time duration)
 	pthread_mutex_unlock(&c->lock);
 	ready = ppoll(fds, n + 1, &ts, NULL);
 	pthread_mutex_lock(&c->lock);
-	if (!c->asleep && ours) {
+	/* Also one of a stranger's, which came before the socket was connected. */
+	if (ours && (!c->asleep || fds[n].revents != 0)) {
 		(void)recv(c->wake_fd, &none, 1, 0);
 	}
 	c->asleep = false;

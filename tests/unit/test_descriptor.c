@@ -184,6 +184,9 @@ static void wake__after_it_was_closed(void **state)
 		cn_lock(&c);
 	}
 	assert_sleeps(&c);
+	assert_int_equal(send(c.wake_fd, "", 1, 0), 1); /* a stranger's */
+	assert_true(cn_sleep(&c, p, 0, HANG_S * 1000 * CN_MS));
+	assert_sleeps(&c);
 	assert_int_equal(dup2(other, c.wake_fd), c.wake_fd);
 	c.asleep = true;
 	cn_wake(&c);

@@ -262,18 +262,19 @@ static double time_of(const struct cn_topo *t, const struct feed *f, uint32_t v,
 	return (double)crossings(f[v].hosts, n) / rate_of(&t->links[t->vertices[v].parent_link]);
 }
 
-/* What the slowest link takes, and the fastest cable of a host; 0: no rate is known. */
+/* What the slowest link takes, and the fastest cable of a host; 0: no rate of such is known. */
 static double longest_time(const struct cn_topo *t, const struct feed *f, uint32_t n, double *cable)
 {
 	double longest = 0;
 
-	*cable = INFINITY;
+	*cable = 0;
 	for (uint32_t i = 1; i < t->nvertices; i++) {
 		const double time = time_of(t, f, t->order[i], n);
 
 		longest = time > longest ? time : longest;
-		if (!t->vertices[t->order[i]].is_switch && time > 0) {
-			*cable = smaller(*cable, time);
+		if (!t->vertices[t->order[i]].is_switch && time > 0 &&
+		    (*cable == 0 || time < *cable)) {
+			*cable = time;
 		}
 	}
 	return longest;

@@ -127,6 +127,12 @@ for i in 1 2; do
 done
 echo "ok"
 
+# A command that runs for too long can clean up.
+collnet lab shell --shape 1 --no-daemons --timeout 2 -- \
+	sh -c "trap 'echo x >cleaned; exit' TERM; while :; do sleep 0.1; done"
+[ $? -eq 124 ] || fail "no timeout"
+[ -s cleaned ] || fail "a command that timed out could not clean up"
+
 # The terminal belongs to the caller's shell again, after a command and after a shell.
 if command -v script >/dev/null && command -v bash >/dev/null; then
 	for command in '-- true' '</dev/tty'; do
@@ -135,5 +141,9 @@ if command -v script >/dev/null && command -v bash >/dev/null; then
 		echo LINE | timeout 30 script -qec "bash --norc -ic 'sh $PWD/after'" /dev/null >out 2>&1
 		has '^read LINE' out
 	done
+	# Also its modes, where the shell is killed at its prompt.
+	echo "stty -g >before; SHELL=/bin/bash collnet lab shell --shape 1 --no-daemons --timeout 3; stty -g >after" >modes
+	sleep 20 | timeout 60 script -qec "sh $PWD/modes" /dev/null >out 2>&1 || true
+	[ -s after ] && cmp before after || { cat out; fail "the modes of the terminal"; }
 	echo "ok: the terminal is given back"
 fi

@@ -219,6 +219,10 @@ static void run__crash(void **state)
 	run(t, (const char *const[]){ "t=1ms crash h3", NULL }, &r);
 	assert_int_equal(r.out.next, SIM_NEXT_NEVER);
 	done(&r);
+	run(t, (const char *const[]){ "t=1ms for=3s crash h3", "t=500ms restart h3", NULL }, &r);
+	assert_false(r.out.fault_states[0].host_was_running ||
+		     r.out.fault_states[1].host_was_running);
+	done(&r);
 	run(t, (const char *const[]){ "t=1ms crash h3", "t=5s restart h3", NULL }, &r);
 	assert_int_equal(r.out.next, SIM_NEXT_RIGHT);
 	assert_false(r.out.fault_states[1].host_was_running);

@@ -291,11 +291,12 @@ static int locate(struct bench *b)
 	return TOOL_OK;
 }
 
-/* The rate by which all ranks choose: of the slowest node's link. */
+/* What all ranks choose by: the rate of the slowest node's link, and the headers of frames. */
 static int compare_links(struct bench *b)
 {
 	struct collnet_stats s = { .size = sizeof(s) };
 	uint64_t *all = malloc(b->m.place.ranks * sizeof(*all)), mine;
+	enum cn_encapsulation encapsulation = CN_ENCAPSULATION_DEFAULT;
 	int rc;
 
 	if (all == NULL) {
@@ -306,7 +307,9 @@ static int compare_links(struct bench *b)
 		free(all);
 		return bench_fail(b, rc, "comparing the links");
 	}
-	b->m.headers += s.authenticated != 0 ? CN_WIRE_AUTH : 0;
+	(void)cn_parse_encapsulation(s.encapsulation, &encapsulation);
+	b->m.headers = cn_encapsulation_bytes(encapsulation) +
+		       (s.authenticated != 0 ? CN_WIRE_AUTH : 0);
 	mine = s.link_rate;
 	rc = bench_gather(b, &mine, 1, all);
 	for (uint32_t i = 0; rc == TOOL_OK && i < b->m.place.ranks; i++) {
@@ -323,7 +326,6 @@ static int start(struct bench *b)
 	const struct bench_options *o = b->o;
 	struct collnet_team_options team = o->team;
 	const char *mode = getenv("COLLNET_MODE"), *progress = getenv("COLLNET_PROGRESS");
-	enum cn_encapsulation encapsulation;
 	int rc;
 
 	rc = collnet_open(&o->open, &b->c);
@@ -334,12 +336,6 @@ static int start(struct bench *b)
 	b->m.direct = o->open.mode == COLLNET_MODE_DIRECT ||
 		      (o->open.mode == COLLNET_MODE_AUTO && mode != NULL &&
 		       strcmp(mode, "direct") == 0);
-	/* A daemon's is not known here; of this environment, as in a lab, or the default. */
-	if (o->open.encapsulation == NULL ||
-	    !cn_parse_encapsulation(o->open.encapsulation, &encapsulation)) {
-		encapsulation = CN_ENCAPSULATION_DEFAULT;
-	}
-	b->m.headers = cn_encapsulation_bytes(encapsulation);
 	b->m.rank = team.rank;
 	if (o->timeout_ms != 0) {
 		team.timeout_ms = o->timeout_ms;

@@ -23,6 +23,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <termios.h>
 #include <unistd.h>
 
 static const char usage_text[] =
@@ -310,7 +311,8 @@ static int check_tools(const struct lab *lab, struct cn_err *err)
 	} tools[] = { { "ip", "iproute2" },	   { "bridge", "iproute2" },
 		      { "tc", "iproute2" },	   { "nsenter", "util-linux" },
 		      { "taskset", "util-linux" }, { "nft", "nftables" } };
-	size_t i, n = sizeof(tools) / sizeof(tools[0]) - (lab->o->loss_ppm == 0 ? 1 : 0);
+	size_t i, n = sizeof(tools) / sizeof(tools[0]) -
+		      (lab->o->loss_ppm == 0 && lab->o->duplicate_ppm == 0 ? 1 : 0);
 	char path[256];
 
 	for (i = 0; i < n; i++) {
@@ -433,6 +435,8 @@ static int wait_supervisor(const struct lab *lab, const sigset_t *before)
 {
 	const struct lab_options *o = lab->o;
 	struct sigaction act = { .sa_handler = forward_signal };
+	struct termios modes;
+	const bool has_modes = tcgetattr(0, &modes) == 0;
 	int status;
 
 	sigaction(SIGTERM, &act, NULL);
@@ -450,6 +454,9 @@ static int wait_supervisor(const struct lab *lab, const sigset_t *before)
 	if (o->shell && o->command == NULL && isatty(0)) { /* which the shell took */
 		signal(SIGTTOU, SIG_IGN);
 		(void)tcsetpgrp(0, getpgrp());
+		if (has_modes) { /* a shell that was killed has not restored them */
+			(void)tcsetattr(0, TCSADRAIN, &modes);
+		}
 	}
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

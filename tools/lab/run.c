@@ -401,12 +401,31 @@ static void stop_daemons(struct run *run)
 	}
 }
 
-/* After a signal: all processes get a grace period before SIGKILL. The command of a shell may have
- * files outside the lab to remove, as collnet compare does. */
+/* Instead of a shell. It may have files outside the lab to remove at its end, as collnet compare
+ * does. */
+static bool has_command(const struct lab_options *o)
+{
+	return o->shell && o->command != NULL && o->command[0] != NULL;
+}
+
+/* After the timeout: it gets a grace period before SIGKILL. */
+static void stop_command(struct run *run)
+{
+	const uint64_t until = now_ms() + STOP_MS;
+
+	run->stopping = true;
+	if (run->running > 0) {
+		kill(run->shell, SIGTERM);
+	}
+	while (run->running > 0 && wait_event(run, until)) {
+		/* again */
+	}
+}
+
+/* After a signal: all processes get a grace period before SIGKILL. */
 static void stop_all(struct run *run)
 {
-	const struct lab_options *o = run->lab->o;
-	uint64_t until = now_ms() + (o->shell && o->command != NULL ? STOP_MS : GRACE_MS);
+	uint64_t until = now_ms() + (has_command(run->lab->o) ? STOP_MS : GRACE_MS);
 
 	run->stopping = true;
 	kill(-1, SIGTERM);
@@ -509,6 +528,9 @@ int lab_supervise(struct lab *lab)
 	if (lab->stopped_by != 0) {
 		stop_all(&run);
 		return status;
+	}
+	if (status == LAB_EXIT_TIMEOUT && has_command(lab->o)) {
+		stop_command(&run);
 	}
 	stop_daemons(&run);
 	status = status == 0 && lab->daemon_bad ? 1 : status;

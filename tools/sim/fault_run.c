@@ -87,7 +87,8 @@ static void crash(struct sim_armed *a, uint32_t host)
 static void restart(struct sim_armed *a, uint32_t i)
 {
 	if (cn_sim_restart(a->sim, a->c->timed[i].host, NULL) != COLLNET_OK) {
-		a->states[i].host_was_running = true;
+		/* At the end of a crash another fault has restarted it. */
+		a->states[i].host_was_running = a->c->timed[i].kind == SIM_FAULT_RESTART;
 	}
 }
 

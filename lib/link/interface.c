@@ -19,9 +19,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
+#include "link/netlink.h"
 #include "util/vector.h"
 
 #define DUMP_BUFFER 32768
@@ -119,19 +119,12 @@ static int open_dump(struct cn_err *err)
 		},
 		.info = { .ifi_family = AF_UNSPEC },
 	};
-	/* The kernel responds at once; the timeout ensures that nothing hangs. */
-	struct timeval limit = { .tv_sec = 2 };
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	int fd = cn_netlink_request(NETLINK_ROUTE, &request, request.h.nlmsg_len);
 
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
-	    send(fd, &request, request.h.nlmsg_len, 0) < 0) {
-		int e = errno;
-
-		if (fd >= 0) {
-			close(fd);
-		}
+	if (fd < 0) {
 		return cn_fail(err, COLLNET_ESYSTEM,
-			       "cannot request the list of network interfaces: %s", cn_strerror(e));
+			       "cannot request the list of network interfaces: %s",
+			       cn_strerror(errno));
 	}
 	return fd;
 }

@@ -11,10 +11,26 @@
 #include <linux/rtnetlink.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define BUFFER	  8192 /* one notification of the kernel's */
 #define READS_MAX 64   /* datagrams a call */
+
+int cn_netlink_request(int protocol, const void *request, size_t len)
+{
+	const struct timeval limit = { .tv_sec = 2 };
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol), e;
+
+	if (fd < 0 || (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) == 0 &&
+		       send(fd, request, len, 0) >= 0)) {
+		return fd;
+	}
+	e = errno;
+	close(fd);
+	errno = e;
+	return -1;
+}
 
 int cn_netlink_open(int *out, struct cn_err *err)
 {

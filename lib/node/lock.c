@@ -30,6 +30,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "link/netlink.h"
+
 #define LISTENS 10 /* TCP_LISTEN, which <linux/tcp.h> and <netinet/tcp.h> define differently */
 
 struct holder {
@@ -156,8 +158,8 @@ static bool find_listener(const struct sockaddr_un *name, socklen_t len, long *u
 		char bytes[32768];
 	} buf;
 	const size_t bytes = len - offsetof(struct sockaddr_un, sun_path);
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	bool found = false, more = fd >= 0 && send(fd, &request, sizeof(request), 0) > 0;
+	int fd = cn_netlink_request(NETLINK_SOCK_DIAG, &request, sizeof(request));
+	bool found = false, more = fd >= 0;
 
 	while (more && !found) {
 		ssize_t n = recv(fd, &buf, sizeof(buf), 0);

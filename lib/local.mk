@@ -332,7 +332,9 @@ lib_libcn_node_la_SOURCES = \
 	lib/node/poller.c \
 	lib/node/poller.h \
 	lib/node/runtime.c \
-	lib/node/runtime.h
+	lib/node/runtime.h \
+	lib/node/thread.c \
+	lib/node/thread.h
 
 lib_libcn_ipc_la_SOURCES = \
 	lib/ipc/msg.c \

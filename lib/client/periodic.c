@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "client/periodic.h"
 
-#include <signal.h>
-
+#include "node/thread.h"
 #include "util/clock.h"
 
 /* Sleeps for the interval. False: the thread is to end. */
@@ -39,7 +38,6 @@ int cn_periodic_start(struct cn_periodic *p, cn_time interval, void (*call)(void
 		      struct cn_err *err)
 {
 	pthread_condattr_t attr;
-	sigset_t all, before;
 	int e;
 
 	p->interval = interval;
@@ -50,10 +48,7 @@ int cn_periodic_start(struct cn_periodic *p, cn_time interval, void (*call)(void
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->stopped, &attr);
 	pthread_condattr_destroy(&attr);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	e = pthread_create(&p->thread, NULL, run, p);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	e = cn_thread_start(&p->thread, run, p);
 	if (e != 0) {
 		destroy(p);
 		return cn_fail(err, COLLNET_ESYSTEM, "cannot start a thread: %s", cn_strerror(e));

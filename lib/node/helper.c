@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "node/thread.h"
 #include "util/priority.h"
 
 struct cn_helper {
@@ -124,12 +124,7 @@ bool cn_helper_busy(const struct cn_helper *h)
 
 static bool start(struct cn_helper *h)
 {
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	h->started = pthread_create(&h->thread, NULL, run, h) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	h->started = cn_thread_start(&h->thread, run, h) == 0;
 	return h->started;
 }
 

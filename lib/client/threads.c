@@ -241,12 +241,11 @@ void cn_wake(struct collnet *c)
 
 bool cn_sleep(struct collnet *c, struct pollfd *fds, nfds_t n, cn_time duration)
 {
+	const bool ours = cn_descriptor_is(c->wake_fd, &c->wake_id);
 	struct timespec ts = cn_timespec(duration);
 	char none;
-	bool ours;
 	int ready;
 
-	ours = cn_descriptor_is(c->wake_fd, &c->wake_id);
 	fds[n] = (struct pollfd){ .fd = ours ? c->wake_fd : -1, .events = POLLIN };
 	c->asleep = true;
 	pthread_mutex_unlock(&c->lock);

@@ -58,9 +58,8 @@ int cn_udp_own_address(int fd, const char *interface, const struct sockaddr_in *
 {
 	struct ifreq r = { .ifr_addr.sa_family = AF_INET };
 
-	if (former != NULL) {
-		memcpy(&r.ifr_addr, former,
-		       sizeof(*former)); /* the one that the kernel looks for first */
+	if (former != NULL) { /* the kernel looks for that one first */
+		memcpy(&r.ifr_addr, former, sizeof(*former));
 	}
 	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", interface);
 	if (ioctl(fd, SIOCGIFADDR, &r) < 0) {

@@ -76,6 +76,20 @@ static void join(uint32_t team, uint64_t called)
 	say(&m, sizeof(m));
 }
 
+/* Divides team 1. */
+static struct cn_msg_join split(uint32_t tag, uint64_t called)
+{
+	return (struct cn_msg_join){ .head = { .type = CN_MSG_JOIN, .tag = tag },
+				     .team = 2,
+				     .derived = 1,
+				     .parent = 1,
+				     .making = CN_MAKING_SPLIT,
+				     .ranks = 1,
+				     .timeout_ms = 500,
+				     .job = "half",
+				     .called = called };
+}
+
 static struct cn_msg_coll barrier(uint32_t tag, uint64_t called)
 {
 	return (struct cn_msg_coll){ .head = { .type = CN_MSG_COLL, .tag = tag },
@@ -194,15 +208,7 @@ static void late__persistent_operations(void **state)
 /* A rank that joins late is not there; to divide a team is an operation of it. */
 static void late__joins(void **state)
 {
-	struct cn_msg_join split = { .head = { .type = CN_MSG_JOIN, .tag = 3 },
-				     .team = 2,
-				     .derived = 1,
-				     .parent = 1,
-				     .making = CN_MAKING_SPLIT,
-				     .ranks = 1,
-				     .timeout_ms = 500,
-				     .job = "half",
-				     .called = d->now - 500 * CN_MS };
+	const struct cn_msg_join m = split(3, d->now - 500 * CN_MS);
 
 	(void)state;
 	join(1, d->now - 500 * CN_MS);
@@ -210,7 +216,7 @@ static void late__joins(void **state)
 	assert_null(c->teams[1]);
 	join(1, 0);
 	expect(1, COLLNET_OK);
-	say(&split, sizeof(split));
+	say(&m, sizeof(m));
 	expect(3, COLLNET_ETIMEOUT);
 	assert_null(c->teams[2]);
 	assert_int_equal(cn_member_check(c->teams[1], NULL), COLLNET_ETIMEOUT);
@@ -224,15 +230,7 @@ static void late__behind_one_that_is_refused(void **state)
 	const struct cn_msg_start start = { .head = { .type = CN_MSG_START, .tag = 2 },
 					    .timeout_ms = 500,
 					    .called = called };
-	const struct cn_msg_join split = { .head = { .type = CN_MSG_JOIN, .tag = 2 },
-					   .team = 2,
-					   .derived = 1,
-					   .parent = 1,
-					   .making = CN_MAKING_DUP,
-					   .ranks = 1,
-					   .timeout_ms = 500,
-					   .job = "dup",
-					   .called = called };
+	const struct cn_msg_join half = split(2, called);
 	struct cn_msg_coll m;
 
 	for (int kind = 0; kind < 4; kind++) {
@@ -251,7 +249,7 @@ static void late__behind_one_that_is_refused(void **state)
 		} else if (kind == 1) {
 			say(&start, sizeof(start));
 		} else if (kind == 2) {
-			say(&split, sizeof(split));
+			say(&half, sizeof(half));
 		} else {
 			d->config.limits[CN_QUOTA_REQUESTS] = 1; /* the persistent one */
 			m.head.tag = 3;
